@@ -1,0 +1,392 @@
+//! Id types: their settings, the rules that the settings must keep, and the
+//! record of a type as the range store holds it.
+
+use serde::{Deserialize, Serialize};
+
+use super::sizing::SizingRule;
+use super::{Error, History, InstanceId, TypeName};
+
+/// How the ids of a type are handed out (design.md §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Redis hands out, through any node: unique, and in one order across the cluster.
+    Strict,
+}
+
+impl Mode {
+    /// The name in stores and interfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Strict => "strict",
+        }
+    }
+
+    /// The mode called `text`; the error names the field `mode`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        match text {
+            "strict" => Ok(Mode::Strict),
+            _ => Err(Error::invalid(
+                "mode",
+                format!("mode {text:?} is not known; this version has: strict"),
+            )),
+        }
+    }
+}
+
+/// Whether a type hands out ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Hands out ids.
+    Active,
+    /// Kept, with its name and its next id, but hands out nothing.
+    Retired,
+}
+
+impl State {
+    /// The name in stores and interfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Active => "active",
+            State::Retired => "retired",
+        }
+    }
+
+    /// The state called `text`, if there is one.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "active" => Some(State::Active),
+            "retired" => Some(State::Retired),
+            _ => None,
+        }
+    }
+}
+
+/// The share of a range after whose use the next range is due, in steps of
+/// 1/10 000 so that every store computes the same update id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadPercentage(u16);
+
+impl LoadPercentage {
+    /// Basis points of a whole.
+    pub const WHOLE: u16 = 10_000;
+    /// 0.1: the next range is loaded early, so that a whole one is always in reserve.
+    pub const DEFAULT: LoadPercentage = LoadPercentage(1_000);
+
+    /// From a fraction in `0..=1`, rounded to 1/10 000.
+    pub fn from_fraction(fraction: f64) -> Result<Self, Error> {
+        if (0.0..=1.0).contains(&fraction) {
+            Ok(LoadPercentage(
+                (fraction * f64::from(Self::WHOLE)).round() as u16
+            ))
+        } else {
+            Err(Error::invalid(
+                "load_percentage",
+                format!("load_percentage {fraction} is out of range: it must be from 0 to 1"),
+            ))
+        }
+    }
+
+    /// In 1/10 000.
+    pub fn basis_points(self) -> u16 {
+        self.0
+    }
+
+    /// As a fraction in `0..=1`.
+    pub fn as_fraction(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::WHOLE)
+    }
+}
+
+/// Everything that a new type is made from. [`TypeSpec::new`] gives the defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeSpec {
+    /// Its name, for ever.
+    pub name: TypeName,
+    /// How its ids are handed out.
+    pub mode: Mode,
+    /// Put before the number in string ids. At most [`TypeSpec::MAX_PREFIX`] characters.
+    pub prefix: String,
+    /// For people. At most [`TypeSpec::MAX_DESCRIPTION`] bytes.
+    pub description: String,
+    /// The first id that is handed out; at least 1.
+    pub first_id: i64,
+    /// The highest id that may ever be handed out; at least `first_id`.
+    pub max_id: i64,
+    /// Shortest range, in ids.
+    pub min_range: i64,
+    /// Longest range, in ids.
+    pub max_range: i64,
+    /// How long one range is meant to last, in milliseconds.
+    pub load_interval_ms: i64,
+    /// The share of a range after whose use the next is due.
+    pub load_percentage: LoadPercentage,
+    /// How long a refill holds its lock without a sign of life, in milliseconds.
+    pub lock_ttl_ms: i64,
+    /// Name or number of the Redis instance; `None` lets the store choose the
+    /// one with the lowest number.
+    pub instance: Option<String>,
+}
+
+impl TypeSpec {
+    /// Longest prefix, in characters.
+    pub const MAX_PREFIX: usize = 64;
+    /// Longest description, in bytes: what a MySQL `TEXT` column holds.
+    pub const MAX_DESCRIPTION: usize = 65_535;
+    /// Highest possible id: one below `i64::MAX`, because ranges are half-open.
+    pub const HIGHEST_ID: i64 = i64::MAX - 1;
+    /// Longest range that a type may ask for. Redis scripts compute lengths in
+    /// doubles, which are exact up to 2^53; this leaves room for sums.
+    pub const LONGEST_RANGE: i64 = 1_000_000_000_000;
+
+    /// A strict type called `name` with every default.
+    pub fn new(name: TypeName) -> Self {
+        TypeSpec {
+            name,
+            mode: Mode::Strict,
+            prefix: String::new(),
+            description: String::new(),
+            first_id: 1,
+            max_id: Self::HIGHEST_ID,
+            min_range: 1_000,
+            max_range: 100_000_000,
+            load_interval_ms: 600_000,
+            load_percentage: LoadPercentage::DEFAULT,
+            lock_ttl_ms: 10_000,
+            instance: None,
+        }
+    }
+
+    /// Checks every rule; the error names the field and the limit.
+    pub fn validate(&self) -> Result<(), Error> {
+        check_prefix(&self.prefix)?;
+        check_description(&self.description)?;
+        within("first_id", self.first_id, 1, Self::HIGHEST_ID)?;
+        within("max_id", self.max_id, self.first_id, Self::HIGHEST_ID)?;
+        within("min_range", self.min_range, 1, Self::LONGEST_RANGE)?;
+        within(
+            "max_range",
+            self.max_range,
+            self.min_range,
+            Self::LONGEST_RANGE,
+        )?;
+        within("load_interval_ms", self.load_interval_ms, 1, 86_400_000)?;
+        within("lock_ttl_ms", self.lock_ttl_ms, 1_000, 600_000)
+    }
+}
+
+/// A change of a type's settings: every `Some` replaces what was there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeChange {
+    /// The version that the caller has seen; another one is a conflict. `None`
+    /// changes whatever is there.
+    pub expected_version: Option<i64>,
+    /// See [`TypeSpec::prefix`].
+    pub prefix: Option<String>,
+    /// See [`TypeSpec::description`].
+    pub description: Option<String>,
+    /// See [`TypeSpec::max_id`].
+    pub max_id: Option<i64>,
+    /// See [`TypeSpec::min_range`].
+    pub min_range: Option<i64>,
+    /// See [`TypeSpec::max_range`].
+    pub max_range: Option<i64>,
+    /// See [`TypeSpec::load_interval_ms`].
+    pub load_interval_ms: Option<i64>,
+    /// See [`TypeSpec::load_percentage`].
+    pub load_percentage: Option<LoadPercentage>,
+    /// See [`TypeSpec::lock_ttl_ms`].
+    pub lock_ttl_ms: Option<i64>,
+}
+
+impl TypeChange {
+    /// `record` with this change, or the rule that the result would break.
+    pub fn apply_to(&self, record: &TypeRecord) -> Result<TypeRecord, Error> {
+        let mut changed = record.clone();
+        let new = self.clone();
+        changed.prefix = new.prefix.unwrap_or(changed.prefix);
+        changed.description = new.description.unwrap_or(changed.description);
+        changed.max_id = new.max_id.unwrap_or(changed.max_id);
+        changed.min_range = new.min_range.unwrap_or(changed.min_range);
+        changed.max_range = new.max_range.unwrap_or(changed.max_range);
+        changed.load_interval_ms = new.load_interval_ms.unwrap_or(changed.load_interval_ms);
+        changed.load_percentage = new.load_percentage.unwrap_or(changed.load_percentage);
+        changed.lock_ttl_ms = new.lock_ttl_ms.unwrap_or(changed.lock_ttl_ms);
+        check_prefix(&changed.prefix)?;
+        check_description(&changed.description)?;
+        // A limit below what is allocated already could not be kept.
+        let issued = (changed.next_id - 1).max(changed.first_id);
+        within("max_id", changed.max_id, issued, TypeSpec::HIGHEST_ID)?;
+        within("min_range", changed.min_range, 1, TypeSpec::LONGEST_RANGE)?;
+        within(
+            "max_range",
+            changed.max_range,
+            changed.min_range,
+            TypeSpec::LONGEST_RANGE,
+        )?;
+        within("load_interval_ms", changed.load_interval_ms, 1, 86_400_000)?;
+        within("lock_ttl_ms", changed.lock_ttl_ms, 1_000, 600_000)?;
+        Ok(changed)
+    }
+}
+
+/// A type as the range store holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeRecord {
+    /// Its name.
+    pub name: TypeName,
+    /// How its ids are handed out.
+    pub mode: Mode,
+    /// Whether it hands out ids.
+    pub state: State,
+    /// See [`TypeSpec::prefix`].
+    pub prefix: String,
+    /// See [`TypeSpec::description`].
+    pub description: String,
+    /// See [`TypeSpec::first_id`].
+    pub first_id: i64,
+    /// The first id that no range holds yet.
+    pub next_id: i64,
+    /// See [`TypeSpec::max_id`].
+    pub max_id: i64,
+    /// See [`TypeSpec::min_range`].
+    pub min_range: i64,
+    /// See [`TypeSpec::max_range`].
+    pub max_range: i64,
+    /// See [`TypeSpec::load_interval_ms`].
+    pub load_interval_ms: i64,
+    /// See [`TypeSpec::load_percentage`].
+    pub load_percentage: LoadPercentage,
+    /// See [`TypeSpec::lock_ttl_ms`].
+    pub lock_ttl_ms: i64,
+    /// Length of the last range, in ids; `None` before the first load.
+    pub last_range: Option<i64>,
+    /// When the last range was allocated, in milliseconds of the Unix epoch by
+    /// the store's clock.
+    pub last_load_ms: Option<i64>,
+    /// The Redis instance that the type is assigned to.
+    pub instance: InstanceId,
+    /// The history under which the newest range was allocated for Redis.
+    pub history: Option<History>,
+    /// Counts every change of the settings or the state; starts at 1.
+    pub version: i64,
+    /// When it was created, in milliseconds of the Unix epoch by the store's clock.
+    pub created_ms: i64,
+    /// When its settings last changed, likewise.
+    pub updated_ms: i64,
+}
+
+impl TypeRecord {
+    /// What decides about the length of its ranges.
+    pub fn sizing(&self) -> SizingRule {
+        SizingRule {
+            min_range: self.min_range as u64,
+            max_range: self.max_range as u64,
+            load_interval_ms: self.load_interval_ms as u64,
+        }
+    }
+
+    /// How many ids may still be allocated before `max_id`.
+    pub fn left(&self) -> u64 {
+        (self.max_id + 1).saturating_sub(self.next_id).max(0) as u64
+    }
+}
+
+fn check_prefix(prefix: &str) -> Result<(), Error> {
+    let length = prefix.chars().count();
+    if length > TypeSpec::MAX_PREFIX {
+        return Err(Error::invalid(
+            "prefix",
+            format!(
+                "prefix has {length} characters; the limit is {}",
+                TypeSpec::MAX_PREFIX
+            ),
+        ));
+    }
+    if prefix.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "prefix",
+            "prefix must not hold control characters",
+        ));
+    }
+    Ok(())
+}
+
+fn check_description(description: &str) -> Result<(), Error> {
+    if description.len() > TypeSpec::MAX_DESCRIPTION {
+        return Err(Error::invalid(
+            "description",
+            format!(
+                "description has {} bytes; the limit is {}",
+                description.len(),
+                TypeSpec::MAX_DESCRIPTION
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn within(field: &'static str, value: i64, low: i64, high: i64) -> Result<(), Error> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::invalid(
+            field,
+            format!("{field} {value} is out of range: it must be from {low} to {high}"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> TypeSpec {
+        TypeSpec::new(TypeName::parse("order").unwrap())
+    }
+
+    #[test]
+    fn defaults_are_legal() {
+        spec().validate().unwrap();
+    }
+
+    #[test]
+    fn each_broken_rule_names_its_field() {
+        type Break = fn(&mut TypeSpec);
+        let cases: [(&str, Break); 11] = [
+            ("prefix", |s| s.prefix = "x".repeat(65)),
+            ("prefix", |s| s.prefix = "a\nb".into()),
+            ("description", |s| s.description = "x".repeat(65_536)),
+            ("first_id", |s| s.first_id = 0),
+            ("first_id", |s| s.first_id = i64::MAX),
+            ("max_id", |s| {
+                s.first_id = 10;
+                s.max_id = 9;
+            }),
+            ("max_id", |s| s.max_id = i64::MAX),
+            ("min_range", |s| s.min_range = 0),
+            ("max_range", |s| s.max_range = 999),
+            ("load_interval_ms", |s| s.load_interval_ms = 0),
+            ("lock_ttl_ms", |s| s.lock_ttl_ms = 999),
+        ];
+        for (field, change) in cases {
+            let mut broken = spec();
+            change(&mut broken);
+            let error = broken.validate().unwrap_err();
+            assert_eq!(error.field, Some(field), "{error}");
+            assert!(error.message.contains(field), "{error}");
+        }
+    }
+
+    #[test]
+    fn load_percentage_is_a_fraction() {
+        assert!(LoadPercentage::from_fraction(-0.1).is_err());
+        assert!(LoadPercentage::from_fraction(1.1).is_err());
+        assert!(LoadPercentage::from_fraction(f64::NAN).is_err());
+        assert_eq!(
+            LoadPercentage::from_fraction(0.1).unwrap(),
+            LoadPercentage::DEFAULT
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Redis instances: the servers that strict types are assigned to.
+
+use std::fmt;
+
+use super::Error;
+
+/// The number of a Redis instance in the range store; at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceId(pub i64);
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a new Redis instance is made from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InstanceSpec {
+    /// Its name: the rule of type names.
+    pub name: String,
+    /// `redis://` or `rediss://` URL, with user and password where needed.
+    pub url: String,
+}
+
+impl InstanceSpec {
+    /// Longest URL, in bytes.
+    pub const MAX_URL: usize = 1_024;
+
+    /// Checks the name and the outer form of the URL.
+    pub fn validate(&self) -> Result<(), Error> {
+        if !super::TypeName::is_legal(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                "name of a Redis instance must be 1 to 128 letters, digits or _ . : - and begin \
+                 with a letter or digit",
+            ));
+        }
+        let known = ["redis://", "rediss://", "memory://"];
+        if self.url.len() > Self::MAX_URL || !known.iter().any(|s| self.url.starts_with(s)) {
+            return Err(Error::invalid(
+                "url",
+                format!(
+                    "url of a Redis instance must begin with redis:// or rediss:// and have at \
+                     most {} bytes",
+                    Self::MAX_URL
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A Redis instance as the range store holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InstanceRecord {
+    /// Its number.
+    pub id: InstanceId,
+    /// Its name.
+    pub name: String,
+    /// Its URL, secrets included: show [`redact_url`] of it, never itself.
+    pub url: String,
+    /// How many types are assigned to it.
+    pub types: u64,
+}
+
+impl InstanceRecord {
+    /// The URL of the dispatcher that lives in the process itself, beside the
+    /// embedded store.
+    pub const MEMORY_URL: &'static str = "memory://";
+}
+
+impl fmt::Debug for InstanceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InstanceSpec({}, {})", self.name, redact_url(&self.url))
+    }
+}
+
+impl fmt::Debug for InstanceRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "InstanceRecord({}, {}, {})",
+            self.id,
+            self.name,
+            redact_url(&self.url)
+        )
+    }
+}
+
+/// `url` with its password, if any, replaced by `***`, for logs, pages and errors.
+///
+/// Works on text, not on a parsed URL, because it must also hide the password
+/// of a URL that does not parse: everything between the first `:` after `//`
+/// and the last `@` goes, and without an `@` nothing can be a password.
+pub fn redact_url(url: &str) -> String {
+    let Some(scheme_end) = url.find("//").map(|i| i + 2) else {
+        return match url.rfind('@') {
+            Some(at) => format!("***{}", &url[at..]),
+            None => url.to_owned(),
+        };
+    };
+    let rest = &url[scheme_end..];
+    match rest.rfind('@') {
+        None => url.to_owned(),
+        Some(at) => {
+            let user = rest[..at].split(':').next().unwrap_or_default();
+            let colon = if rest[..at].contains(':') { ":***" } else { "" };
+            format!("{}{user}{colon}{}", &url[..scheme_end], &rest[at..])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_hidden() {
+        for (url, shown) in [
+            ("redis://127.0.0.1:6379", "redis://127.0.0.1:6379"),
+            ("redis://:secret@h:1/0", "redis://:***@h:1/0"),
+            ("rediss://user:se:c@ret@h:1", "rediss://user:***@h:1"),
+            ("mysql://app:p%40ss@h/idgen", "mysql://app:***@h/idgen"),
+            ("redis://user@h", "redis://user@h"),
+            ("app:secret@h/idgen", "***@h/idgen"),
+        ] {
+            assert_eq!(redact_url(url), shown);
+        }
+    }
+
+    #[test]
+    fn only_redis_urls() {
+        let spec = |name: &str, url: &str| InstanceSpec {
+            name: name.into(),
+            url: url.into(),
+        };
+        assert!(spec("main", "redis://h:1").validate().is_ok());
+        assert_eq!(
+            spec("main", "http://h").validate().unwrap_err().field,
+            Some("url")
+        );
+        assert_eq!(
+            spec("m n", "redis://h").validate().unwrap_err().field,
+            Some("name")
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! The rules of id allocation: no I/O, no clock, no randomness, no async.
+//!
+//! Everything here is a value or a pure function. Decisions that the rest of
+//! the system must agree on (how long is the next range, when is it due, is
+//! this name legal) live here once, each with a table of cases.
+
+pub mod error;
+pub mod history;
+pub mod id_type;
+pub mod instance;
+pub mod name;
+pub mod range;
+pub mod sizing;
+
+pub use error::{Error, ErrorCode};
+pub use history::History;
+pub use id_type::{LoadPercentage, Mode, State, TypeChange, TypeRecord, TypeSpec};
+pub use instance::{InstanceId, InstanceRecord, InstanceSpec};
+pub use name::TypeName;
+pub use range::IdRange;
+pub use sizing::Usage;

@@ -1,0 +1,7 @@
+//! IdGen: a service that hands out unique, cluster-wide ordered 64-bit ids.
+//!
+//! `docs/architecture.md` is the map of the parts.
+
+pub mod domain;
+pub mod ports;
+pub mod service;

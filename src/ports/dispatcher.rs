@@ -1,0 +1,248 @@
+//! The dispatcher: hands out the published range of a strict type, in order.
+//!
+//! One dispatcher is one Redis instance, or the memory of one process. It may
+//! lose or roll back everything at any time: then its history changes, and
+//! what it held before is dropped, never resumed (invariant 4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use crate::domain::{Error, ErrorCode, History, IdRange, InstanceRecord, TypeName};
+
+/// Ids that now belong to the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The ids, ascending: none, one range, or two where the published range
+    /// ended and the second one began. Less than asked for when there is no more.
+    pub ranges: Vec<IdRange>,
+    /// The history under which they were taken.
+    pub history: History,
+    /// Whether the next range is due: the update id is reached and no second
+    /// range is there.
+    pub due: bool,
+    /// How many ids are left, in both ranges.
+    pub left: u64,
+}
+
+/// What became of a take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakeOutcome {
+    /// Done; perhaps with fewer ids than asked for.
+    Taken(Taken),
+    /// Nothing was taken: nothing is published, or it was published under
+    /// another history and may have been rolled back. A refill must come first.
+    Stale {
+        /// The history now.
+        history: History,
+    },
+}
+
+/// The state of a type in a dispatcher, for refills and for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The history now.
+    pub history: History,
+    /// The history under which the ranges below were published; they are dead
+    /// if it differs from `history`. `None` when nothing is there.
+    pub published_history: Option<History>,
+    /// The next id to hand out, in the current range or at its end.
+    pub cursor: i64,
+    /// The current range, if anything was ever published.
+    pub current: Option<IdRange>,
+    /// The update id of the current range.
+    pub update_id: i64,
+    /// The range in reserve.
+    pub second: Option<IdRange>,
+    /// Ids taken since the last publication.
+    pub used: u64,
+    /// Time since the last publication, in milliseconds by the dispatcher's clock.
+    pub age_ms: u64,
+}
+
+impl View {
+    /// Whether the published ranges may be used.
+    pub fn is_live(&self) -> bool {
+        self.published_history.as_ref() == Some(&self.history)
+    }
+
+    /// How many ids are left to take.
+    pub fn left(&self) -> u64 {
+        if !self.is_live() {
+            return 0;
+        }
+        let current = self
+            .current
+            .map_or(0, |r| (r.end() - self.cursor).max(0) as u64);
+        current + self.second.map_or(0, IdRange::len)
+    }
+
+    /// Whether the next range is due.
+    pub fn is_due(&self) -> bool {
+        !self.is_live() || (self.second.is_none() && self.cursor >= self.update_id)
+    }
+
+    /// The highest end of any range that is or was published here; 0 if none.
+    /// Counts dead ranges too: their ends are still witnesses (invariant 6).
+    pub fn highest_end(&self) -> i64 {
+        let current = self.current.map_or(0, IdRange::end);
+        current.max(self.second.map_or(0, IdRange::end))
+    }
+}
+
+/// A range to publish.
+#[derive(Clone, Debug)]
+pub struct Publication<'a> {
+    /// The ids, durable in the range store.
+    pub range: IdRange,
+    /// Reaching it makes the next range due.
+    pub update_id: i64,
+    /// The history under which the refill began.
+    pub history: &'a History,
+    /// The token under which the refill holds the lock.
+    pub token: &'a str,
+}
+
+/// Why a range was not published. It is burnt: nobody may use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The history changed since the refill began.
+    History,
+    /// The lock was lost to somebody else, or ran out.
+    Token,
+    /// The range starts below the end of what is published.
+    Order,
+    /// There is a second range already.
+    Full,
+}
+
+impl Refusal {
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::History => "history",
+            Refusal::Token => "token",
+            Refusal::Order => "order",
+            Refusal::Full => "full",
+        }
+    }
+}
+
+/// What became of a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// Published; every node can take from it.
+    Published,
+    /// Refused, and so burnt.
+    Refused(Refusal),
+}
+
+/// What became of a try to get the refill lock of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockOutcome {
+    /// It was free; it is the caller's.
+    Acquired,
+    /// Its holder was silent for too long; it is the caller's, and the old
+    /// holder's publication will be refused.
+    TakenOver,
+    /// Somebody else holds it.
+    Held,
+}
+
+/// News from peers. Only a hint: a lost one costs freshness, never safety.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// A range of this type was published.
+    Range(TypeName),
+    /// The settings or the state of this type changed in the range store.
+    Type(TypeName),
+    /// The connection to the channel was lost and is back: anything may have
+    /// been missed.
+    Resumed,
+}
+
+/// Why a dispatcher did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DispatchError {
+    /// Out of reach, or no answer in time: what was asked may or may not have
+    /// happened; ids that may have been taken are burnt.
+    #[error("Redis instance unavailable: {0}")]
+    Unavailable(String),
+    /// The answer breaks the contract, or the server refuses the command.
+    #[error("Redis instance: {0}")]
+    Broken(String),
+}
+
+impl From<DispatchError> for Error {
+    fn from(error: DispatchError) -> Self {
+        let code = match error {
+            DispatchError::Unavailable(_) => ErrorCode::Unavailable,
+            DispatchError::Broken(_) => ErrorCode::Internal,
+        };
+        Error::new(code, error.to_string())
+    }
+}
+
+/// Hands out published ranges, keeps the refill lock, carries news.
+///
+/// Every method returns within the adapter's own time limit, and is atomic
+/// against every other call of any node.
+#[async_trait]
+pub trait Dispatcher: Send + Sync {
+    /// Takes up to `count` ids (at least 1) from the published ranges. The ids
+    /// of a later call are larger than those of an earlier one, across nodes.
+    async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError>;
+
+    /// Reads the state of a type without changing it.
+    async fn view(&self, name: &TypeName) -> Result<View, DispatchError>;
+
+    /// Publishes a range: as the current one when nothing live is there, else
+    /// as the second one. Resets the usage and announces it. Checks, in this
+    /// order: history, token, free place, order (against the highest end that
+    /// was published under this history).
+    async fn publish(
+        &self,
+        name: &TypeName,
+        publication: Publication<'_>,
+    ) -> Result<PublishOutcome, DispatchError>;
+
+    /// Tries to get the refill lock for `ttl`. With `take_over_after`, a holder
+    /// that gave no sign of life (see [`renew`](Self::renew)) for so long loses it.
+    async fn lock(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+        take_over_after: Option<Duration>,
+    ) -> Result<LockOutcome, DispatchError>;
+
+    /// A sign of life: the lock lasts `ttl` from now. False when it is not
+    /// held under `token` any more.
+    async fn renew(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+    ) -> Result<bool, DispatchError>;
+
+    /// Releases the lock if it is held under `token`; false otherwise.
+    async fn unlock(&self, name: &TypeName, token: &str) -> Result<bool, DispatchError>;
+
+    /// Tells all nodes, this one included.
+    async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError>;
+
+    /// News from now on. A receiver that lags loses the oldest.
+    fn subscribe(&self) -> broadcast::Receiver<Announcement>;
+
+    /// Whether it answers, and its history now.
+    async fn history(&self) -> Result<History, DispatchError>;
+}
+
+/// Makes the dispatcher of an instance. Does not wait for a connection: an
+/// instance that is out of reach answers `Unavailable` until it is back.
+pub trait DispatcherFactory: Send + Sync {
+    /// The dispatcher of `instance`; fails for a URL that can never work.
+    fn connect(&self, instance: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error>;
+}

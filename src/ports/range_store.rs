@@ -1,0 +1,257 @@
+//! The range store: what must never be lost.
+//!
+//! It knows which ids were already given away. A range is durable here before
+//! anyone sees it (invariant 2); two callers never get overlapping ranges
+//! (invariant 1); after an error or a time-out a range may or may not have been
+//! allocated, and nobody uses it (invariant 5).
+
+use async_trait::async_trait;
+
+use crate::domain::{
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, TypeChange,
+    TypeName, TypeRecord, TypeSpec, Usage,
+};
+
+/// A request for the next range of a type.
+#[derive(Clone, Debug)]
+pub struct NextRange<'a> {
+    /// The type.
+    pub name: &'a TypeName,
+    /// The Redis instance that the range will be published on, and the history
+    /// of that instance; `None` for a range that goes to a node, a client or a
+    /// DBA. Recorded, and refused where the type is assigned elsewhere or the
+    /// history was succeeded by another one.
+    pub target: Option<(InstanceId, &'a History)>,
+    /// What is known of the use since the last refill; decides about the length.
+    pub usage: Option<Usage>,
+    /// The highest range end that the caller has ever seen for the type, 0 if
+    /// none. The range starts at or above it, so that a store that lost its
+    /// latest writes jumps forward (invariant 6).
+    pub floor: i64,
+    /// Who asks, for the range log. At most 128 characters.
+    pub owner: &'a str,
+}
+
+/// A range that is durable in the store and belongs to the caller alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The ids.
+    pub range: IdRange,
+    /// Reaching it makes the next range due.
+    pub update_id: i64,
+    /// When it was allocated, in milliseconds of the Unix epoch by the store's clock.
+    pub load_ms: i64,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Refused by a rule; nothing happened. The domain error says which rule.
+    #[error("{0}")]
+    Refused(Error),
+    /// The type is not assigned to the Redis instance that the refill is for;
+    /// nothing happened. The caller must read the type again.
+    #[error("id type {name} is not assigned to Redis instance {instance}")]
+    NotAssigned {
+        /// The type.
+        name: String,
+        /// The instance that was given.
+        instance: InstanceId,
+    },
+    /// The history that the refill is for was succeeded by another: the caller
+    /// talks to a server that was replaced. Nothing happened.
+    #[error("history {history} of id type {name} was succeeded by another one")]
+    Superseded {
+        /// The type.
+        name: String,
+        /// The history that was given.
+        history: String,
+    },
+    /// The store is out of reach, or did not answer in time: what was asked may
+    /// or may not have happened.
+    #[error("range store unavailable: {0}")]
+    Unavailable(String),
+    /// The store holds something that this version does not understand, or
+    /// answered in a way that breaks its contract.
+    #[error("range store: {0}")]
+    Broken(String),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(error) => error,
+            StoreError::NotAssigned { .. }
+            | StoreError::Superseded { .. }
+            | StoreError::Unavailable(_) => Error::new(ErrorCode::Unavailable, error.to_string()),
+            StoreError::Broken(_) => Error::new(ErrorCode::Internal, error.to_string()),
+        }
+    }
+}
+
+/// Which types to list.
+#[derive(Clone, Debug, Default)]
+pub struct TypeFilter {
+    /// Only names that contain this text.
+    pub contains: Option<String>,
+    /// Only names that sort after this one (the last of the page before).
+    pub after: Option<String>,
+    /// At most so many; 1 to 1 000.
+    pub limit: u32,
+}
+
+/// One page of a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// The rows, in the order of their names.
+    pub items: Vec<T>,
+    /// Whether there are rows after the last one.
+    pub more: bool,
+}
+
+/// What a change is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An id type: its settings, its state, its assignment or its history.
+    Type(TypeName),
+    /// The Redis instances.
+    Instances,
+}
+
+/// An entry of the feed of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its number: later changes have larger ones, and no change becomes
+    /// visible after one with a larger number.
+    pub seq: i64,
+    /// What changed.
+    pub subject: Subject,
+}
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    /// Its number.
+    pub seq: i64,
+    /// When, in milliseconds of the Unix epoch by the store's clock.
+    pub at_ms: i64,
+    /// Who.
+    pub actor: String,
+    /// What was done, such as `create_type`.
+    pub action: String,
+    /// To what: the name of a type or an instance.
+    pub subject: String,
+    /// The settings before, as JSON; `None` for a creation. Without secrets.
+    pub before: Option<String>,
+    /// The settings after, as JSON; `None` for a removal. Without secrets.
+    pub after: Option<String>,
+}
+
+/// An entry of the range log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeLogEntry {
+    /// The ids.
+    pub range: IdRange,
+    /// When it was allocated, in milliseconds of the Unix epoch by the store's clock.
+    pub at_ms: i64,
+    /// Who asked.
+    pub owner: String,
+    /// The Redis instance that it was for, if any.
+    pub instance: Option<InstanceId>,
+    /// The history that it was for, if any.
+    pub history: Option<String>,
+}
+
+/// What must never be lost: types, and which of their ids were given away.
+///
+/// Every method returns within the adapter's own time limit. `actor` is who
+/// asked, for the audit log, at most 128 characters.
+#[async_trait]
+pub trait RangeStore: Send + Sync {
+    /// Allocates the next range, in one transaction that is durable when this
+    /// returns. `start = max(next_id, floor)`; the length is
+    /// [`next_length`](crate::domain::sizing::next_length), cut at `max_id`.
+    ///
+    /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start > max_id`;
+    /// `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`. See also
+    /// [`StoreError::NotAssigned`] and [`StoreError::Superseded`].
+    async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError>;
+
+    /// Allocates exactly `count` ids, for a bulk load by hand. As
+    /// [`next_range`](Self::next_range), but `count` (1 to
+    /// [`TypeSpec::LONGEST_RANGE`]) is the length, the range is not cut but
+    /// refused at the limit, and the sizing is not touched.
+    async fn reserve(
+        &self,
+        name: &TypeName,
+        count: i64,
+        floor: i64,
+        owner: &str,
+    ) -> Result<IdRange, StoreError>;
+
+    /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, and what
+    /// [`TypeSpec::validate`] refuses.
+    async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError>;
+
+    /// Changes settings. Refused: `UNKNOWN_TYPE`, `CONFLICT` when the version is
+    /// not the expected one, and what [`TypeChange::apply_to`] refuses.
+    async fn alter_type(
+        &self,
+        name: &TypeName,
+        change: &TypeChange,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// Retires an active type, or restores a retired one; without effect (and
+    /// without an audit entry) where it is in that state already. The next id
+    /// stays, so a restored type goes on above everything that it issued.
+    async fn set_retired(
+        &self,
+        name: &TypeName,
+        retired: bool,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// The type called `name`, if there is one.
+    async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError>;
+
+    /// Types in the order of their names.
+    async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError>;
+
+    /// Registers a Redis instance. Refused: `ALREADY_EXISTS`, and what
+    /// [`InstanceSpec::validate`] refuses.
+    async fn add_instance(
+        &self,
+        spec: &InstanceSpec,
+        actor: &str,
+    ) -> Result<InstanceRecord, StoreError>;
+
+    /// Removes a Redis instance by name. Refused: `UNKNOWN_INSTANCE`, and
+    /// `CONFLICT` while a type is assigned to it.
+    async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError>;
+
+    /// All Redis instances, by number.
+    async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError>;
+
+    /// Changes with a number above `seq`, oldest first, at most 1 000.
+    ///
+    /// A change of the history of a type is one of them, as is every audited
+    /// change.
+    async fn changes_since(&self, seq: i64) -> Result<Vec<Change>, StoreError>;
+
+    /// The number of the newest change; 0 when there is none.
+    async fn latest_change(&self) -> Result<i64, StoreError>;
+
+    /// The newest audit entries, newest first; at most `limit`.
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// The newest ranges of a type, newest first; at most `limit`.
+    async fn range_log(
+        &self,
+        name: &TypeName,
+        limit: u32,
+    ) -> Result<Vec<RangeLogEntry>, StoreError>;
+
+    /// Whether the store answers.
+    async fn ping(&self) -> Result<(), StoreError>;
+}

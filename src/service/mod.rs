@@ -1,0 +1,3 @@
+//! The use cases, over ports alone.
+
+pub mod api;
