@@ -1,0 +1,5 @@
+//! The ports, made real. Only `app.rs` names what is in here.
+
+pub mod memory;
+
+pub mod system;
