@@ -11,6 +11,7 @@ BEGIN
   DECLARE v_actor VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_before LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_type, v_version, v_now, v_seq BIGINT;
 
   CALL idgen_check_name(p_name);
@@ -25,7 +26,8 @@ BEGIN
     END;
     START TRANSACTION;
 
-    SELECT id, state, version INTO v_type, v_state, v_version
+    SELECT id, state, version, JSON_OBJECT('state', state, 'version', version)
+      INTO v_type, v_state, v_version, v_before
       FROM idgen_type WHERE name = v_name FOR UPDATE;
     IF v_type IS NULL THEN
       SET v_message = CONCAT('no id type is called "', LEFT(v_name, 64), '"');
@@ -38,7 +40,7 @@ BEGIN
       SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
       INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
         VALUES (v_seq, v_now, v_actor, 'restore_type', 'type', v_name,
-          JSON_OBJECT('state', v_state, 'version', v_version),
+          v_before,
           JSON_OBJECT('state', 'active', 'version', v_version + 1));
     END IF;
     COMMIT;

@@ -1,5 +1,6 @@
 //! The ports, made real. Only `app.rs` names what is in here.
 
 pub mod memory;
+pub mod mysql;
 
 pub mod system;
