@@ -1,5 +1,7 @@
 //! The ports, made real. Only `app.rs` names what is in here.
 
+pub mod embedded;
 pub mod memory;
+pub mod redis;
 
 pub mod system;
