@@ -176,23 +176,26 @@ impl Dispatcher for MemoryDispatcher {
             at: Instant::now(),
         };
         match state.types.get_mut(name) {
-            Some(live) if live.history == history => {
-                if live.second.is_some() {
+            None => {
+                state.types.insert(name.clone(), fresh);
+            }
+            Some(old) => {
+                let live = old.history == history;
+                if live && old.second.is_some() {
                     return Ok(PublishOutcome::Refused(Refusal::Full));
                 }
-                if publication.range.start() < live.current.end() {
+                // Dead ranges count here too: their ends are witnesses.
+                let highest_end = old.second.map_or(old.current.end(), |(r, _)| r.end());
+                if publication.range.start() < highest_end {
                     return Ok(PublishOutcome::Refused(Refusal::Order));
                 }
-                if live.cursor == live.current.end() {
-                    *live = fresh;
+                if live && old.cursor < old.current.end() {
+                    old.second = Some((publication.range, publication.update_id));
+                    old.used = 0;
+                    old.at = Instant::now();
                 } else {
-                    live.second = Some((publication.range, publication.update_id));
-                    live.used = 0;
-                    live.at = Instant::now();
+                    *old = fresh;
                 }
-            }
-            _ => {
-                state.types.insert(name.clone(), fresh);
             }
         }
         // No receiver is no error: then nobody waits for news.
