@@ -17,22 +17,29 @@ fn home() -> PathBuf {
 pub fn start() -> SqlServer {
     let home = home();
     let program = home.join("bin/mysqld");
+    let preload = home.join("lib/ecdhe.so");
     assert!(
-        program.exists(),
+        program.exists() && preload.exists(),
         "MySQL 8 for the tests is missing: run scripts/install-mysql8.sh"
     );
     let base = format!("--basedir={}", home.display());
     let arguments = [base.clone(), "--mysqlx=OFF".to_owned()];
-    SqlServer::start("mysql8", program.clone(), &arguments, |data| {
-        let output = Command::new(&program)
-            .args(["--no-defaults", "--initialize-insecure", "--user=root"])
-            .arg(&base)
-            .arg(format!("--datadir={}", data.display()))
-            .output()
-            .expect("mysqld runs");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "mysqld --initialize: {error}");
-    })
+    SqlServer::start(
+        "mysql8",
+        program.clone(),
+        &arguments,
+        Some(preload),
+        |data| {
+            let output = Command::new(&program)
+                .args(["--no-defaults", "--initialize-insecure", "--user=root"])
+                .arg(&base)
+                .arg(format!("--datadir={}", data.display()))
+                .output()
+                .expect("mysqld runs");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "mysqld --initialize: {error}");
+        },
+    )
 }
 
 /// One server for all tests of a binary; each makes a database of its own.

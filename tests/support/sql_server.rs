@@ -21,17 +21,20 @@ pub struct SqlServer {
     port: u16,
     program: PathBuf,
     arguments: Vec<String>,
+    preload: Option<PathBuf>,
     certificates: Certificates,
     child: Option<Child>,
     watchdog: Option<Child>,
 }
 
 impl SqlServer {
-    /// Starts `program` on the data that `install` has put into the folder `data`.
+    /// Starts `program` on the data that `install` has put into the folder
+    /// `data`, with the library `preload` put before its own.
     pub fn start(
         label: &str,
         program: PathBuf,
         arguments: &[String],
+        preload: Option<PathBuf>,
         install: impl FnOnce(&Path),
     ) -> Self {
         let folder = TempFolder::new(label);
@@ -42,6 +45,7 @@ impl SqlServer {
             port: free_port(),
             program,
             arguments: arguments.to_vec(),
+            preload,
             child: None,
             watchdog: None,
         };
@@ -160,6 +164,7 @@ impl SqlServer {
             ))
             .args(["--bind-address=127.0.0.1", "--user=root"])
             .args(["--skip-log-bin", "--innodb-buffer-pool-size=32M"])
+            .envs(self.preload.iter().map(|library| ("LD_PRELOAD", library)))
             .stdin(Stdio::null())
             .stdout(open())
             .stderr(open())
