@@ -5,7 +5,8 @@ mod support;
 
 use idgen::adapters::mysql::schema::{self, Fault, Finding};
 use idgen::adapters::mysql::{MysqlOptions, MysqlStore, sql};
-use idgen::ports::StoreError;
+use idgen::domain::{InstanceSpec, TypeName, TypeSpec};
+use idgen::ports::{RangeStore, StoreError};
 use support::sql_server::{SqlServer, TestDb};
 
 macro_rules! on_both {
@@ -33,6 +34,7 @@ on_both!(
     a_schema_of_a_newer_program_is_refused,
     a_changed_migration_is_an_error,
     a_grant_survives_a_replaced_procedure,
+    an_owner_of_the_database_is_enough,
     the_printed_script_makes_the_same,
     every_procedure_by_the_command_line_client,
 );
@@ -224,16 +226,77 @@ async fn a_changed_migration_is_an_error(server: &SqlServer) {
     assert_eq!(report.findings, [expected]);
 }
 
+/// Also for a node that is running, with its statements prepared.
 async fn a_grant_survives_a_replaced_procedure(server: &SqlServer) {
     let db = TestDb::new(server).await;
+    let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
+    let spec = InstanceSpec {
+        name: "main".into(),
+        url: "redis://h".into(),
+    };
+    store.add_instance(&spec, "test").await.unwrap();
+    let order = TypeName::parse("order").unwrap();
+    store
+        .create_type(&TypeSpec::new(order.clone()), "test")
+        .await
+        .unwrap();
+    store.reserve(&order, 5, 0, "test").await.unwrap();
     for source in sql::ROUTINES {
         server.sql(&db.name, &format!("DROP PROCEDURE {}", source.name));
     }
     assert!(MysqlStore::connect(db.app.clone()).await.is_err());
+    let answer = store.reserve(&order, 5, 0, "test").await;
+    assert!(
+        matches!(answer, Err(StoreError::Unavailable(_))),
+        "{answer:?}"
+    );
     schema::apply(&db.admin).await.unwrap();
-    MysqlStore::connect(db.app.clone())
+    let range = store
+        .reserve(&order, 5, 0, "test")
         .await
-        .expect("the account may call them still");
+        .expect("as before");
+    assert_eq!(range.start(), 6);
+    assert_eq!(store.find_type(&order).await.unwrap().unwrap().next_id, 11);
+}
+
+/// The rights that docs/dba-guide.md names for the account that applies.
+async fn an_owner_of_the_database_is_enough(server: &SqlServer) {
+    let mut db = TestDb::empty(server);
+    let guide = include_str!("../docs/dba-guide.md");
+    let rights = guide.split("needs, on this database: `").nth(1).unwrap();
+    let rights = rights.split('`').next().unwrap();
+    server.sql(
+        &db.name,
+        &format!(
+            "CREATE USER 'owner_{0}'@'%' IDENTIFIED BY '{1}'; GRANT {rights} ON {0}.* TO 'owner_{0}'@'%'",
+            db.name,
+            TestDb::PASSWORD
+        ),
+    );
+    let user = format!("owner_{}", db.name);
+    db.admin = MysqlOptions::new(server.url(&user, TestDb::PASSWORD, &db.name));
+    schema::apply(&db.admin).await.unwrap();
+    assert_eq!(schema::apply(&db.admin).await.unwrap().unchanged, objects());
+    assert!(schema::check(&db.admin).await.unwrap().is_clean());
+    db.create_account(server);
+    let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
+    let spec = InstanceSpec {
+        name: "main".into(),
+        url: "redis://h".into(),
+    };
+    store
+        .add_instance(&spec, "test")
+        .await
+        .expect("the owner's rights are enough to call");
+    let order = TypeName::parse("order").unwrap();
+    store
+        .create_type(&TypeSpec::new(order.clone()), "test")
+        .await
+        .unwrap();
+    store.reserve(&order, 5, 0, "test").await.unwrap();
+    // The service's account sees no definitions, and is told so.
+    let answer = schema::check(&db.app).await;
+    assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
 }
 
 async fn the_printed_script_makes_the_same(server: &SqlServer) {
