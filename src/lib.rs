@@ -3,5 +3,6 @@
 //! `docs/architecture.md` is the map of the parts.
 
 pub mod domain;
+pub mod front;
 pub mod ports;
 pub mod service;

@@ -1,0 +1,2 @@
+//! Thrift.
+pub mod wire;
