@@ -4,5 +4,6 @@
 
 pub mod adapters;
 pub mod domain;
+pub mod front;
 pub mod ports;
 pub mod service;
