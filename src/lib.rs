@@ -4,5 +4,6 @@
 
 pub mod config;
 pub mod domain;
+pub mod front;
 pub mod ports;
 pub mod service;

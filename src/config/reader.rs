@@ -117,7 +117,10 @@ impl Reader {
         for (name, value) in table {
             match value {
                 toml::Value::Table(section) if section.is_empty() => {
-                    if !known.iter().any(|s| s.key.split('.').next() == Some(name.as_str())) {
+                    if !known
+                        .iter()
+                        .any(|s| s.key.split('.').next() == Some(name.as_str()))
+                    {
                         self.take_key(name, toml::Value::Boolean(true), known);
                     }
                 }
@@ -174,11 +177,7 @@ impl Reader {
     }
 
     /// `parse` of the value, or `None` (and a problem, where it is wrong).
-    fn parsed<T>(
-        &mut self,
-        setting: &Setting,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Option<T> {
+    fn parsed<T>(&mut self, setting: &Setting, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let (source, text) = self.find(setting)?;
         let value = parse(&text);
         if value.is_none() {
@@ -193,11 +192,7 @@ impl Reader {
         let Kind::Integer { default, low, high } = setting.kind else {
             unreachable!("{} is no integer", setting.key)
         };
-        let legal = |text: &str| {
-            text.parse()
-                .ok()
-                .filter(|n: &u64| (low..=high).contains(n))
-        };
+        let legal = |text: &str| text.parse().ok().filter(|n: &u64| (low..=high).contains(n));
         self.parsed(setting, legal).unwrap_or(default)
     }
 

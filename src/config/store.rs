@@ -81,7 +81,10 @@ pub struct StoreSettings {
 
 impl std::fmt::Debug for StoreSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let url = self.mysql.as_deref().map(crate::domain::instance::redact_url);
+        let url = self
+            .mysql
+            .as_deref()
+            .map(crate::domain::instance::redact_url);
         f.debug_struct("StoreSettings")
             .field("mysql", &url)
             .field("mysql_ca_file", &self.mysql_ca_file)

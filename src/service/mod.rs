@@ -1,3 +1,4 @@
 //! The use cases, over ports alone.
 
+pub mod admin;
 pub mod api;

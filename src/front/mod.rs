@@ -1,0 +1,3 @@
+//! The fronts: what speaks to clients and operators over the network.
+
+pub mod http;
