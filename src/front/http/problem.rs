@@ -11,11 +11,12 @@ use crate::domain::Error;
 /// The media type of problem details.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A failed request, ready to be sent.
+/// A failed request, ready to be sent. Boxed, because it travels in the error
+/// of small functions.
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
-    body: ProblemJson,
+    body: Box<ProblemJson>,
 }
 
 impl Problem {
@@ -29,7 +30,7 @@ impl Problem {
     ) -> Self {
         Problem {
             status,
-            body: ProblemJson {
+            body: Box::new(ProblemJson {
                 kind: format!("urn:idgen:error:{code}"),
                 title: title.to_owned(),
                 status: status.as_u16(),
@@ -37,7 +38,7 @@ impl Problem {
                 code: code.to_owned(),
                 field,
                 retriable,
-            },
+            }),
         }
     }
 
