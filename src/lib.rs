@@ -3,6 +3,8 @@
 //! `docs/architecture.md` is the map of the parts.
 
 pub mod adapters;
+pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod front;
 pub mod ports;
