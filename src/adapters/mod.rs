@@ -2,6 +2,7 @@
 
 pub mod embedded;
 pub mod memory;
+pub mod mysql;
 pub mod redis;
 
 pub mod system;

@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod mariadb;
+pub mod mysql8;
 pub mod redis;
+pub mod sql_server;
 pub mod tls;
 
 use std::net::TcpListener;
