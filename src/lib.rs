@@ -2,6 +2,7 @@
 //!
 //! `docs/architecture.md` is the map of the parts.
 
+pub mod adapters;
 pub mod cli;
 pub mod config;
 pub mod domain;
