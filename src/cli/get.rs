@@ -34,8 +34,7 @@ pub fn run(
     if args.client.json {
         return Ok(json(console.out, &answer)?);
     }
-    for id in answer.ids {
-        writeln!(console.out, "{id}")?;
-    }
-    Ok(())
+    // One write: line by line, a terminal's buffer would make a system call of each.
+    let lines: String = answer.ids.iter().map(|id| format!("{id}\n")).collect();
+    Ok(console.out.write_all(lines.as_bytes())?)
 }

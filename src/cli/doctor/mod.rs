@@ -153,6 +153,3 @@ pub fn run(
         _ => Err(Failure::failed(format_args!("{failed} checks failed"))),
     }
 }
-
-#[cfg(test)]
-mod tests;
