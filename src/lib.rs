@@ -2,6 +2,7 @@
 //!
 //! `docs/architecture.md` is the map of the parts.
 
+pub mod cli;
 pub mod domain;
 pub mod front;
 pub mod ports;

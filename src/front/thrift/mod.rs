@@ -1,2 +1,6 @@
 //! Thrift.
 pub mod wire;
+
+#[allow(missing_docs, unused, dead_code, clippy::all)]
+#[rustfmt::skip]
+pub mod generated;

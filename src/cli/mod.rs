@@ -1,0 +1,5 @@
+//! The command line.
+
+pub mod bench;
+pub mod load;
+pub mod verify;
