@@ -218,3 +218,7 @@ fn print(report: &BenchReport, json: bool, out: &mut dyn Write) -> std::io::Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "bench_tests.rs"]
+mod tests;

@@ -348,3 +348,7 @@ fn print(report: &VerifyReport, json: bool, out: &mut dyn Write) -> std::io::Res
     }
     writeln!(out, "{}", if report.clean { "clean" } else { "NOT CLEAN" })
 }
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

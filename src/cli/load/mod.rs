@@ -21,6 +21,8 @@ pub mod errors;
 pub mod histogram;
 pub mod pool;
 pub mod record;
+#[cfg(test)]
+pub(crate) mod test_server;
 
 pub use checker::{Order, Report, Violation, check};
 pub use client::{Answer, Client, LoadError, Method, Node, Protocol, Request, Transport, WireArgs};
