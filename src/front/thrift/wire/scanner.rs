@@ -367,8 +367,8 @@ impl Scanner {
         if count.saturating_mul(per_element) > self.limit.saturating_sub(cursor.at) {
             return Err(Malformed::TooLong.into());
         }
-        let fixed = first.fixed_len(self.protocol).is_some()
-            && second.fixed_len(self.protocol).is_some();
+        let fixed =
+            first.fixed_len(self.protocol).is_some() && second.fixed_len(self.protocol).is_some();
         if fixed {
             return self.jump(cursor, count * per_element);
         }
