@@ -25,7 +25,10 @@ pub fn collect() -> Facts {
 }
 
 fn line(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 fn field(path: &str, name: &str) -> String {

@@ -8,7 +8,10 @@
 //! failed on: it depends on the machine.
 //!
 //! - `null`: the Thrift front with a constant answer. What the wire costs.
-//! - `incr`: raw `INCR`, one client process, no Thrift. What Redis can do.
+//! - `incr`: raw `INCR` by `redis-benchmark` as it comes: no Thrift, and one
+//!   thread that serves all connections, which costs the machine far less than
+//!   the clients of the other contenders do.
+//! - `incr-mt`: the same with a thread per connection, as those clients have.
 //! - `strict`: a strict type through one node, over MariaDB and that Redis.
 //! - `embedded`: a strict type through one node on the embedded store.
 
@@ -43,7 +46,7 @@ struct Options {
     /// How many clients at a time.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     connections: u32,
-    /// Measure only these: `null`, `incr`, `strict`, `embedded`.
+    /// Measure only these.
     #[arg(long, value_delimiter = ',', value_parser = NAMES.map(|n| n.0))]
     only: Vec<String>,
     /// What `cargo bench` passes to every benchmark.
@@ -53,13 +56,15 @@ struct Options {
 
 const NULL: &str = "null";
 const INCR: &str = "incr";
+const INCR_THREADS: &str = "incr-mt";
 const STRICT: &str = "strict";
 const EMBEDDED: &str = "embedded";
 
 /// The contenders in the order of their turns, and what they are.
-const NAMES: [(&str, &str); 4] = [
+const NAMES: [(&str, &str); 5] = [
     (NULL, "Thrift front, constant answer"),
     (INCR, "redis-benchmark, raw INCR"),
+    (INCR_THREADS, "the same, a thread per connection"),
     (STRICT, "strict type, MariaDB and Redis"),
     (EMBEDDED, "strict type, embedded store"),
 ];
@@ -72,6 +77,8 @@ enum Target {
     Thrift(SocketAddr),
     Redis {
         address: SocketAddr,
+        /// Whether every connection has a thread of its own.
+        thread_each: bool,
         /// Calls per second in its last turn, to fill the next one.
         rate: f64,
     },
@@ -110,6 +117,7 @@ struct Stage {
 
 fn compare(options: &Options) -> Result<(), String> {
     let facts = facts::collect();
+    processes::heed_interrupts().map_err(|e| e.to_string())?;
     let folder = Folder::create().map_err(|e| format!("no temporary folder: {e}"))?;
     let mut stage = Stage::default();
     let mut redis = None;
@@ -118,11 +126,12 @@ fn compare(options: &Options) -> Result<(), String> {
         if !options.only.is_empty() && !options.only.iter().any(|n| n == name) {
             continue;
         }
+        processes::uninterrupted()?;
         eprintln!("starting {name}");
         let target = match name {
             NULL => start_null(&mut stage, &folder),
-            INCR => redis_of(&mut redis, &mut stage, &folder)
-                .map(|address| Target::Redis { address, rate: 50_000.0 }),
+            INCR => raw_redis(false, &mut redis, &mut stage, &folder),
+            INCR_THREADS => raw_redis(true, &mut redis, &mut stage, &folder),
             STRICT => redis_of(&mut redis, &mut stage, &folder)
                 .and_then(|redis| start_strict(redis, &mut stage, &folder)),
             _ => start_embedded(&mut stage, &folder),
@@ -132,7 +141,12 @@ fn compare(options: &Options) -> Result<(), String> {
             Err(reason) => (None, Some(reason)),
         };
         let samples = Vec::new();
-        let contender = Contender { name, what, samples, left_out };
+        let contender = Contender {
+            name,
+            what,
+            samples,
+            left_out,
+        };
         field.push((contender, target));
     }
     for round in 1..=options.rounds {
@@ -140,9 +154,13 @@ fn compare(options: &Options) -> Result<(), String> {
             let Some(target) = target else {
                 continue;
             };
+            processes::uninterrupted()?;
             let sample = take_turn(target, options);
             match &sample {
-                Ok(s) => eprintln!("round {round}: {} {:.0}/s", contender.name, s.requests_per_s),
+                Ok(s) => eprintln!(
+                    "round {round}: {} {:.0}/s",
+                    contender.name, s.requests_per_s
+                ),
                 Err(error) => eprintln!("round {round}: {}: {error}", contender.name),
             }
             contender.samples.push(sample.ok());
@@ -181,6 +199,22 @@ fn redis_of(
     started.clone()
 }
 
+fn raw_redis(
+    thread_each: bool,
+    redis: &mut Option<Outcome<SocketAddr>>,
+    stage: &mut Stage,
+    folder: &Folder,
+) -> Outcome<Target> {
+    let address = redis_of(redis, stage, folder)?;
+    // A first guess, for the first warm-up.
+    let rate = 50_000.0;
+    Ok(Target::Redis {
+        address,
+        thread_each,
+        rate,
+    })
+}
+
 fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
@@ -193,7 +227,9 @@ fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
         address.is_some()
     })?;
     stage.others.push(process);
-    address.map(Target::Thrift).ok_or_else(|| "no address".to_owned())
+    address
+        .map(Target::Thrift)
+        .ok_or_else(|| "no address".to_owned())
 }
 
 fn start_strict(redis: SocketAddr, stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
@@ -247,14 +283,18 @@ fn first_id(node: &mut IdNode, begun: Instant) -> Outcome<Duration> {
     };
     let mut client = Client::new(Arc::new(address), 0, WireArgs::default(), request);
     node.process.wait_until(|| {
-        let answer = client.connect(Duration::from_secs(1)).and_then(|()| client.call());
+        let answer = client
+            .connect(Duration::from_secs(1))
+            .and_then(|()| client.call());
         answer.is_ok()
     })?;
     Ok(now() - begun)
 }
 
 fn megabytes(process: &Process) -> Option<f64> {
-    process.resident_bytes().map(|bytes| bytes as f64 / 1_048_576.0)
+    process
+        .resident_bytes()
+        .map(|bytes| bytes as f64 / 1_048_576.0)
 }
 
 impl Stage {
@@ -292,26 +332,41 @@ fn take_turn(target: &mut Target, options: &Options) -> Outcome<Sample> {
                 errors: report.errors,
             })
         }
-        Target::Redis { address, rate } => {
+        Target::Redis {
+            address,
+            thread_each,
+            rate,
+        } => {
             // It counts calls, not seconds: one second of warm-up tells how
             // many calls fill the turn.
-            let warm = raw_incr(*address, options.connections, *rate)?;
+            let connections = options.connections;
+            let warm = raw_incr(*address, connections, *thread_each, *rate)?;
             let calls = warm.requests_per_s * options.seconds as f64;
-            let sample = raw_incr(*address, options.connections, calls)?;
+            let sample = raw_incr(*address, connections, *thread_each, calls)?;
             *rate = sample.requests_per_s;
             Ok(sample)
         }
     }
 }
 
-fn raw_incr(address: SocketAddr, connections: u32, calls: f64) -> Outcome<Sample> {
+fn raw_incr(
+    address: SocketAddr,
+    connections: u32,
+    thread_each: bool,
+    calls: f64,
+) -> Outcome<Sample> {
     let calls = calls.max(1_000.0).round() as u64;
-    let output = Command::new("redis-benchmark")
+    let mut command = Command::new("redis-benchmark");
+    command
         .args(["-h", &address.ip().to_string()])
         .args(["-p", &address.port().to_string()])
         .args(["-c", &connections.to_string()])
         .args(["-n", &calls.to_string()])
-        .args(["-t", "incr", "--csv"])
+        .args(["-t", "incr", "--csv"]);
+    if thread_each {
+        command.args(["--threads", &connections.to_string()]);
+    }
+    let output = command
         .output()
         .map_err(|e| format!("redis-benchmark does not start: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -342,7 +397,12 @@ fn parse_incr(csv: &str) -> Option<Sample> {
 /// The targets of the strict core, and what else is worth knowing.
 fn ratios(contenders: &[Contender]) -> Vec<Ratio> {
     let find = |name| contenders.iter().find(|c| c.name == name);
-    let targets = [(STRICT, NULL, 0.7), (STRICT, INCR, 1.0), (EMBEDDED, NULL, 0.7)];
+    let targets = [
+        (STRICT, NULL, 0.7),
+        (STRICT, INCR, 1.0),
+        (STRICT, INCR_THREADS, 1.0),
+        (EMBEDDED, NULL, 0.7),
+    ];
     targets
         .into_iter()
         .filter_map(|(of, to, target)| Some(Ratio::between(find(of)?, find(to)?, target)))

@@ -4,8 +4,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use idgen::cli::load::now;
@@ -19,6 +21,38 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How often to look whether something is there by now.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Makes Ctrl-C and SIGTERM end the run in order, so that nothing stays behind.
+pub fn heed_interrupts() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+                return;
+            };
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => (),
+                _ = terminate.recv() => (),
+            }
+            eprintln!("stopping");
+            INTERRUPTED.store(true, Ordering::SeqCst);
+        });
+    });
+    Ok(())
+}
+
+/// Fails once the user wants the run to end.
+pub fn uninterrupted() -> Outcome<()> {
+    match INTERRUPTED.load(Ordering::SeqCst) {
+        true => Err("interrupted".to_owned()),
+        false => Ok(()),
+    }
+}
 
 /// The folder of this run; removed at the end.
 pub struct Folder(PathBuf);
@@ -64,6 +98,8 @@ impl Process {
         let file = File::options().create(true).append(true).open(&log);
         let file = file.map_err(failed)?;
         let child = command
+            // A Ctrl-C is for this program, which then stops its children.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(file.try_clone().map_err(failed)?)
             .stderr(file)
@@ -83,8 +119,13 @@ impl Process {
         let deadline = now() + START_LIMIT;
         while !there() {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(format!("{} ended ({status}): {}", self.name, self.last_words()));
+                return Err(format!(
+                    "{} ended ({status}): {}",
+                    self.name,
+                    self.last_words()
+                ));
             }
+            uninterrupted()?;
             if now() >= deadline {
                 return Err(format!("{} is not there after {START_LIMIT:?}", self.name));
             }
@@ -168,7 +209,7 @@ pub fn mariadb(folder: &Folder) -> Outcome<(Process, String)> {
         .args(["--no-defaults", "--auth-root-authentication-method=normal"])
         .arg("--skip-test-db")
         .arg(format!("--datadir={}", data.display()))
-        .args(&as_user);
+        .args(as_user);
     let installed = install
         .output()
         .map_err(|e| format!("mariadb-install-db does not start: {e}"))?;
@@ -186,14 +227,23 @@ pub fn mariadb(folder: &Folder) -> Outcome<(Process, String)> {
         .args(["--no-defaults", "--bind-address=127.0.0.1"])
         .arg(format!("--port={}", address.port()))
         .arg(format!("--datadir={}", data.display()))
-        .arg(format!("--socket={}", folder.path("mariadb.sock").display()))
-        .arg(format!("--pid-file={}", folder.path("mariadb.pid").display()))
+        .arg(format!(
+            "--socket={}",
+            folder.path("mariadb.sock").display()
+        ))
+        .arg(format!(
+            "--pid-file={}",
+            folder.path("mariadb.pid").display()
+        ))
         .arg(format!("--init-file={}", init.display()))
-        .args(&as_user);
+        .args(as_user);
     let mut process = Process::start("mariadbd", &mut command, folder)?;
     process.wait_until(|| accepts(address))?;
     let port = address.port();
-    Ok((process, format!("mysql://bench:bench@127.0.0.1:{port}/idgen")))
+    Ok((
+        process,
+        format!("mysql://bench:bench@127.0.0.1:{port}/idgen"),
+    ))
 }
 
 /// MariaDB runs as root only when it is told so by name.
@@ -286,5 +336,8 @@ fn command(command: &mut Command) -> Outcome<()> {
     }
     let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let arguments: Vec<_> = command.get_args().take(2).collect();
-    Err(format!("idgen {arguments:?} failed ({}): {words}", output.status))
+    Err(format!(
+        "idgen {arguments:?} failed ({}): {words}",
+        output.status
+    ))
 }

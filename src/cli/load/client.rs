@@ -135,7 +135,8 @@ impl Node {
             node: name.to_owned(),
             error: CallError::new(ErrorClass::Lost, "address", message),
         };
-        if !name.contains(':') {
+        let port = name.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if !matches!(port, Some(Ok(_))) {
             let message = format!("--node {name:?} must be HOST:PORT");
             return Err(LoadError::Usage(message));
         }
@@ -288,7 +289,8 @@ impl Client {
             Ok(socket) => {
                 let socket = Arc::new(socket);
                 *self.socket.lock().expect("no holder panics") = Some(Arc::clone(&socket));
-                self.calls = Some(generated_client(&Wire(socket), self.wire));
+                let wire = Wire(socket);
+                self.calls = Some(generated_client(wire.clone(), wire, self.wire));
                 Ok(())
             }
             Err(error) => {
@@ -414,10 +416,14 @@ trait Calls: Send {
     fn call(&mut self, request: &Request) -> Result<Answer, CallError>;
 }
 
-fn generated_client(wire: &Wire, args: WireArgs) -> Box<dyn Calls> {
+fn generated_client<R, W>(input: R, output: W, args: WireArgs) -> Box<dyn Calls>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
     // Large enough for any reply of one id, and for its request.
-    let input = BufReader::with_capacity(4_096, wire.clone());
-    let output = BufWriter::with_capacity(1_024, wire.clone());
+    let input = BufReader::with_capacity(4_096, input);
+    let output = BufWriter::with_capacity(1_024, output);
     match args.transport {
         Transport::Framed => {
             let input = TFramedReadTransport::new(input);
@@ -526,3 +532,7 @@ fn named(error: thrift::Error) -> CallError {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;
