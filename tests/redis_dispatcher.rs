@@ -15,10 +15,7 @@ use support::TempFolder;
 use support::redis::RedisServer;
 
 fn options() -> RedisOptions {
-    RedisOptions {
-        timeout: Duration::from_secs(2),
-        ca_file: None,
-    }
+    RedisOptions { timeout: Duration::from_secs(2), ca_file: None }
 }
 
 fn connect(url: &str) -> Arc<RedisDispatcher> {
@@ -32,17 +29,10 @@ fn name() -> TypeName {
 async fn publish(dispatcher: &dyn Dispatcher, start: i64, end: i64) {
     let history = eventually(dispatcher).await;
     let ttl = Duration::from_secs(10);
-    assert_eq!(
-        dispatcher.lock(&name(), "t", ttl, None).await.unwrap(),
-        LockOutcome::Acquired
-    );
+    assert_eq!(dispatcher.lock(&name(), "t", ttl, None).await.unwrap(), LockOutcome::Acquired);
     let range = IdRange::new(start, end).unwrap();
-    let publication = Publication {
-        range,
-        update_id: start,
-        history: &history,
-        token: "t",
-    };
+    let publication =
+        Publication { range, update_id: start, history: &history, token: "t", replaces: false };
     let outcome = dispatcher.publish(&name(), publication).await.unwrap();
     assert_eq!(outcome, PublishOutcome::Published);
     dispatcher.unlock(&name(), "t").await.unwrap();
@@ -58,17 +48,12 @@ async fn eventually(dispatcher: &dyn Dispatcher) -> idgen::domain::History {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), answered)
-        .await
-        .expect("the server answers")
+    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("the server answers")
 }
 
 async fn is_stale(dispatcher: &dyn Dispatcher) -> bool {
     eventually(dispatcher).await;
-    matches!(
-        dispatcher.take(&name(), 1).await.unwrap(),
-        TakeOutcome::Stale { .. }
-    )
+    matches!(dispatcher.take(&name(), 1).await.unwrap(), TakeOutcome::Stale { .. })
 }
 
 #[tokio::test]
@@ -86,10 +71,7 @@ async fn conforms_after_a_restart_from_an_old_snapshot() {
         assert_eq!(server.cli(&["save"]), "OK");
         server.kill();
         server.start_again();
-        assert!(
-            server.cli(&["exists", "idgen:{conform-rollback}"]) == "1",
-            "the data came back"
-        );
+        assert!(server.cli(&["exists", "idgen:{conform-rollback}"]) == "1", "the data came back");
         eventually(&*asked).await;
     })
     .await;
@@ -103,10 +85,7 @@ async fn conforms_after_a_restart_from_an_append_only_file() {
     conformance::dispatcher_after_rollback(dispatcher, async || {
         server.kill();
         server.start_again();
-        assert!(
-            server.cli(&["exists", "idgen:{conform-rollback}"]) == "1",
-            "the data came back"
-        );
+        assert!(server.cli(&["exists", "idgen:{conform-rollback}"]) == "1", "the data came back");
         eventually(&*asked).await;
     })
     .await;
@@ -126,14 +105,10 @@ async fn a_promoted_replica_does_not_resume() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), wait)
-            .await
-            .expect(what);
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect(what);
     };
     until("the link is up", &|| {
-        replica
-            .cli(&["info", "replication"])
-            .contains("master_link_status:up")
+        replica.cli(&["info", "replication"]).contains("master_link_status:up")
     })
     .await;
     // A server draws a new replid when its first replica attaches. Nothing was
@@ -141,15 +116,10 @@ async fn a_promoted_replica_does_not_resume() {
     assert!(is_stale(&*dispatcher).await);
     publish(&*dispatcher, 1_001, 2_001).await;
     let follower = connect(&replica.url());
-    until("the replica follows", &|| {
-        replica.cli(&["hget", "idgen:{order}", "end"]) == "2001"
-    })
-    .await;
+    until("the replica follows", &|| replica.cli(&["hget", "idgen:{order}", "end"]) == "2001")
+        .await;
     let refused = follower.take(&name(), 1).await.unwrap_err();
-    assert!(
-        matches!(refused, DispatchError::Unavailable(_)),
-        "a replica refuses: {refused}"
-    );
+    assert!(matches!(refused, DispatchError::Unavailable(_)), "a replica refuses: {refused}");
     replica.cli(&["replicaof", "no", "one"]);
     assert!(is_stale(&*follower).await);
     assert!(!is_stale(&*dispatcher).await);
@@ -162,10 +132,7 @@ async fn everything_flushed_is_stale_and_scripts_come_back() {
     publish(&*dispatcher, 1, 1_001).await;
     assert!(!is_stale(&*dispatcher).await);
     assert_eq!(server.cli(&["script", "flush"]), "OK");
-    assert!(
-        !is_stale(&*dispatcher).await,
-        "a missing script is loaded again unnoticed"
-    );
+    assert!(!is_stale(&*dispatcher).await, "a missing script is loaded again unnoticed");
     server.cli(&["flushall"]);
     assert!(is_stale(&*dispatcher).await);
     publish(&*dispatcher, 1_001, 2_001).await;
@@ -175,10 +142,7 @@ async fn everything_flushed_is_stale_and_scripts_come_back() {
 #[tokio::test]
 async fn a_silent_server_costs_one_time_limit_and_is_found_again() {
     let server = RedisServer::start();
-    let short = RedisOptions {
-        timeout: Duration::from_millis(200),
-        ca_file: None,
-    };
+    let short = RedisOptions { timeout: Duration::from_millis(200), ca_file: None };
     let dispatcher = RedisDispatcher::new(&server.url(), &short).unwrap();
     publish(&dispatcher, 1, 1_001).await;
     server.signal("STOP");
@@ -195,10 +159,7 @@ async fn passwords_and_users() {
     let address = format!("127.0.0.1:{}", server.port());
     let dispatcher = connect(&format!("redis://:pa%3Ass%20word@{address}"));
     publish(&*dispatcher, 1, 1_001).await;
-    for url in [
-        format!("redis://:wrong-secret@{address}"),
-        format!("redis://{address}"),
-    ] {
+    for url in [format!("redis://:wrong-secret@{address}"), format!("redis://{address}")] {
         let error = connect(&url).take(&name(), 1).await.unwrap_err();
         assert!(matches!(error, DispatchError::Unavailable(_)), "{error:?}");
         assert!(!error.to_string().contains("wrong-secret"), "{error}");
@@ -207,12 +168,9 @@ async fn passwords_and_users() {
 
 #[tokio::test]
 async fn wrong_urls_say_so_without_the_secret() {
-    for url in [
-        "redis://:secret@",
-        "redis://:secret@host:port",
-        "redis://:secret@h:1/x",
-        "nonsense",
-    ] {
+    for url in
+        ["redis://:secret@", "redis://:secret@host:port", "redis://:secret@h:1/x", "nonsense"]
+    {
         let error = RedisDispatcher::new(url, &options()).err().expect(url);
         assert_eq!(error.field, Some("url"), "{error}");
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -242,16 +200,10 @@ async fn tls() {
     ];
     let _server = RedisServer::start_with(&arguments);
     let url = format!("rediss://127.0.0.1:{tls_port}");
-    let trusting = RedisOptions {
-        ca_file: Some(certificates.ca_cert.clone()),
-        ..options()
-    };
+    let trusting = RedisOptions { ca_file: Some(certificates.ca_cert.clone()), ..options() };
     let dispatcher = RedisDispatcher::new(&url, &trusting).unwrap();
     publish(&dispatcher, 1, 1_001).await;
     let stranger = RedisDispatcher::new(&url, &options()).unwrap();
     let error = stranger.take(&name(), 1).await.unwrap_err();
-    assert!(
-        matches!(error, DispatchError::Unavailable(_)),
-        "an unknown authority: {error:?}"
-    );
+    assert!(matches!(error, DispatchError::Unavailable(_)), "an unknown authority: {error:?}");
 }

@@ -17,12 +17,7 @@ impl Entropy for SystemEntropy {
 }
 
 /// Milliseconds of the Unix epoch by the machine's clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "an adapter is where the clock is read"
-)]
+#[expect(clippy::disallowed_methods, reason = "an adapter is where the clock is read")]
 pub fn unix_ms() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_millis() as i64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }

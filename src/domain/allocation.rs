@@ -48,18 +48,12 @@ pub fn reserve(record: &TypeRecord, count: i64, floor: i64) -> Result<IdRange, E
 
 fn first_free(record: &TypeRecord, floor: i64) -> Result<i64, Error> {
     if record.state == State::Retired {
-        return Err(Error::new(
-            ErrorCode::Retired,
-            format!("id type {} is retired", record.name),
-        ));
+        return Err(Error::new(ErrorCode::Retired, format!("id type {} is retired", record.name)));
     }
     if floor < 0 {
         return Err(Error::invalid(
             "floor",
-            format!(
-                "floor {floor} is out of range: it must be from 0 to {}",
-                i64::MAX
-            ),
+            format!("floor {floor} is out of range: it must be from 0 to {}", i64::MAX),
         ));
     }
     let start = record.next_id.max(floor);
@@ -72,9 +66,6 @@ fn first_free(record: &TypeRecord, floor: i64) -> Result<i64, Error> {
 fn exhausted(record: &TypeRecord) -> Error {
     Error::new(
         ErrorCode::Exhausted,
-        format!(
-            "id type {} has reached its highest id {}",
-            record.name, record.max_id
-        ),
+        format!("id type {} has reached its highest id {}", record.name, record.max_id),
     )
 }

@@ -92,10 +92,7 @@ impl RedisServer {
             if answer.contains("PONG") || answer.contains("NOAUTH") {
                 return;
             }
-            let exited = self
-                .child
-                .as_mut()
-                .and_then(|c| c.try_wait().ok().flatten());
+            let exited = self.child.as_mut().and_then(|c| c.try_wait().ok().flatten());
             assert!(
                 exited.is_none() && Instant::now() < bound,
                 "redis-server does not answer; its log:\n{}",

@@ -30,9 +30,7 @@ impl Certificates {
             "req -x509 {key} -days 2 -subj /CN=idgen-test-ca -keyout ca.key -out ca.pem \
              -addext basicConstraints=critical,CA:TRUE"
         ));
-        openssl(&format!(
-            "req {key} -subj /CN=localhost -keyout server.key -out server.csr"
-        ));
+        openssl(&format!("req {key} -subj /CN=localhost -keyout server.key -out server.csr"));
         let extensions = "subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\n";
         std::fs::write(folder.join("server.ext"), extensions).expect("a file");
         openssl(

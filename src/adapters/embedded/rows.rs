@@ -15,9 +15,7 @@ pub(super) fn sqlite(error: rusqlite::Error) -> StoreError {
 }
 
 fn broken(what: &str) -> StoreError {
-    StoreError::Broken(format!(
-        "the embedded store holds {what} that this version does not know"
-    ))
+    StoreError::Broken(format!("the embedded store holds {what} that this version does not know"))
 }
 
 pub(super) const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, first_id, next_id, \
@@ -68,9 +66,7 @@ pub(super) fn find_type(
     name: &TypeName,
 ) -> Result<Option<TypeRecord>, StoreError> {
     connection
-        .prepare_cached(&format!(
-            "SELECT {TYPE_COLUMNS} FROM id_type WHERE name = ?1"
-        ))
+        .prepare_cached(&format!("SELECT {TYPE_COLUMNS} FROM id_type WHERE name = ?1"))
         .and_then(|mut s| s.query_row([name.as_str()], type_record).optional())
         .map_err(sqlite)?
         .transpose()

@@ -13,8 +13,8 @@ use super::rows::{
 };
 use crate::adapters::system::unix_ms;
 use crate::domain::{
-    Error, ErrorCode, IdRange, InstanceId, InstanceRecord, InstanceSpec, State, TypeChange,
-    TypeName, TypeRecord, TypeSpec, allocation,
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
+    TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
 };
 use crate::ports::{
     Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
@@ -63,9 +63,7 @@ impl EmbeddedStore {
                 [InstanceRecord::MEMORY_URL],
             )
             .map_err(|e| fail(e.to_string()))?;
-        Ok(EmbeddedStore {
-            connection: Arc::new(Mutex::new(connection)),
-        })
+        Ok(EmbeddedStore { connection: Arc::new(Mutex::new(connection)) })
     }
 
     /// Runs `work` in a transaction that is committed, on disk, if it succeeds.
@@ -136,15 +134,7 @@ fn record_change(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )
         .and_then(|mut s| {
-            s.execute(params![
-                kind,
-                subject,
-                unix_ms(),
-                actor,
-                action,
-                before,
-                after
-            ])
+            s.execute(params![kind, subject, unix_ms(), actor, action, before, after])
         })
         .map_err(sqlite)?;
     Ok(())
@@ -182,9 +172,7 @@ fn choose_instance(
     let all = instances(transaction)?;
     let found = match wanted {
         None => all.into_iter().next(),
-        Some(wanted) => all
-            .into_iter()
-            .find(|i| i.name == wanted || i.id.to_string() == wanted),
+        Some(wanted) => all.into_iter().find(|i| i.name == wanted || i.id.to_string() == wanted),
     };
     found.ok_or_else(|| {
         refused(
@@ -203,14 +191,11 @@ fn check_target(
     transaction: &Transaction<'_>,
     record: &mut TypeRecord,
     instance: InstanceId,
-    history: crate::domain::History,
+    history: History,
     owner: &str,
 ) -> Result<(), StoreError> {
     if instance != record.instance {
-        return Err(StoreError::NotAssigned {
-            name: record.name.to_string(),
-            instance,
-        });
+        return Err(StoreError::NotAssigned { name: record.name.to_string(), instance });
     }
     if record.history.as_ref() == Some(&history) {
         return Ok(());
@@ -228,15 +213,7 @@ fn check_target(
         });
     }
     record.history = Some(history);
-    record_change(
-        transaction,
-        "type",
-        record.name.as_str(),
-        owner,
-        None,
-        None,
-        None,
-    )
+    record_change(transaction, "type", record.name.as_str(), owner, None, None, None)
 }
 
 #[async_trait]
@@ -265,11 +242,7 @@ impl RangeStore for EmbeddedStore {
                 history: target.map(|t| t.1.to_string()),
             };
             log_range(transaction, &name, &entry)?;
-            Ok(Allocation {
-                range,
-                update_id,
-                load_ms,
-            })
+            Ok(Allocation { range, update_id, load_ms })
         })
         .await
     }
@@ -287,13 +260,8 @@ impl RangeStore for EmbeddedStore {
             let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
             record.next_id = range.end();
             put_type(transaction, &record)?;
-            let entry = RangeLogEntry {
-                range,
-                at_ms: unix_ms(),
-                owner,
-                instance: None,
-                history: None,
-            };
+            let entry =
+                RangeLogEntry { range, at_ms: unix_ms(), owner, instance: None, history: None };
             log_range(transaction, &name, &entry)?;
             Ok(range)
         })
@@ -337,15 +305,7 @@ impl RangeStore for EmbeddedStore {
             put_type(transaction, &record)?;
             let after = Some(audit_json(&record));
             let action = Some("create_type");
-            record_change(
-                transaction,
-                "type",
-                record.name.as_str(),
-                &actor,
-                action,
-                None,
-                after,
-            )?;
+            record_change(transaction, "type", record.name.as_str(), &actor, action, None, after)?;
             Ok(record)
         })
         .await
@@ -375,15 +335,7 @@ impl RangeStore for EmbeddedStore {
             put_type(transaction, &changed)?;
             let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
             let action = Some("alter_type");
-            record_change(
-                transaction,
-                "type",
-                name.as_str(),
-                &actor,
-                action,
-                before,
-                after,
-            )?;
+            record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
             Ok(changed)
         })
         .await
@@ -412,15 +364,7 @@ impl RangeStore for EmbeddedStore {
             put_type(transaction, &changed)?;
             let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
             let action = Some(action);
-            record_change(
-                transaction,
-                "type",
-                name.as_str(),
-                &actor,
-                action,
-                before,
-                after,
-            )?;
+            record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
             Ok(changed)
         })
         .await
@@ -428,8 +372,22 @@ impl RangeStore for EmbeddedStore {
 
     async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError> {
         let name = name.clone();
-        self.blocking(move |connection| find_type(connection, &name))
-            .await
+        self.blocking(move |connection| find_type(connection, &name)).await
+    }
+
+    async fn is_superseded(&self, name: &TypeName, history: &History) -> Result<bool, StoreError> {
+        let (name, history) = (name.clone(), history.clone());
+        self.blocking(move |connection| {
+            connection
+                .query_row(
+                    "SELECT EXISTS (SELECT 1 FROM type_history h JOIN id_type t USING (name) \
+                     WHERE h.name = ?1 AND h.history = ?2 AND t.history IS NOT h.history)",
+                    [name.as_str(), history.as_str()],
+                    |row| row.get(0),
+                )
+                .map_err(sqlite)
+        })
+        .await
     }
 
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {
@@ -478,21 +436,8 @@ impl RangeStore for EmbeddedStore {
                 .map_err(sqlite)?;
             let id = InstanceId(transaction.last_insert_rowid());
             let action = Some("add_redis_instance");
-            record_change(
-                transaction,
-                "instances",
-                &spec.name,
-                &actor,
-                action,
-                None,
-                None,
-            )?;
-            Ok(InstanceRecord {
-                id,
-                name: spec.name,
-                url: spec.url,
-                types: 0,
-            })
+            record_change(transaction, "instances", &spec.name, &actor, action, None, None)?;
+            Ok(InstanceRecord { id, name: spec.name, url: spec.url, types: 0 })
         })
         .await
     }
@@ -504,25 +449,14 @@ impl RangeStore for EmbeddedStore {
             if instance.types > 0 {
                 return Err(refused(
                     ErrorCode::Conflict,
-                    format!(
-                        "Redis instance {name} still has {} id types",
-                        instance.types
-                    ),
+                    format!("Redis instance {name} still has {} id types", instance.types),
                 ));
             }
             transaction
                 .execute("DELETE FROM redis_instance WHERE id = ?1", [instance.id.0])
                 .map_err(sqlite)?;
             let action = Some("remove_redis_instance");
-            record_change(
-                transaction,
-                "instances",
-                &instance.name,
-                &actor,
-                action,
-                None,
-                None,
-            )
+            record_change(transaction, "instances", &instance.name, &actor, action, None, None)
         })
         .await
     }
@@ -540,11 +474,7 @@ impl RangeStore for EmbeddedStore {
                 )
                 .and_then(|mut s| {
                     s.query_map([seq], |row| {
-                        Ok((
-                            row.get(0)?,
-                            row.get::<_, String>(1)?,
-                            row.get::<_, String>(2)?,
-                        ))
+                        Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
                     })?
                     .collect::<rusqlite::Result<Vec<_>>>()
                 })
@@ -567,9 +497,7 @@ impl RangeStore for EmbeddedStore {
     async fn latest_change(&self) -> Result<i64, StoreError> {
         self.blocking(|connection| {
             connection
-                .query_row("SELECT coalesce(max(seq), 0) FROM change_feed", [], |r| {
-                    r.get(0)
-                })
+                .query_row("SELECT coalesce(max(seq), 0) FROM change_feed", [], |r| r.get(0))
                 .map_err(sqlite)
         })
         .await
@@ -627,20 +555,14 @@ impl RangeStore for EmbeddedStore {
                     .collect::<rusqlite::Result<Vec<_>>>()
                 })
                 .map_err(sqlite)?;
-            rows.into_iter()
-                .map(|r| r.map_err(|e| StoreError::Broken(e.to_string())))
-                .collect()
+            rows.into_iter().map(|r| r.map_err(|e| StoreError::Broken(e.to_string()))).collect()
         })
         .await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        self.blocking(|connection| {
-            connection
-                .query_row("SELECT 1", [], |_| Ok(()))
-                .map_err(sqlite)
-        })
-        .await
+        self.blocking(|connection| connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite))
+            .await
     }
 }
 
@@ -678,20 +600,12 @@ mod tests {
         let folder = Folder::new();
         let name = TypeName::parse("order").unwrap();
         let next = async |store: &EmbeddedStore| {
-            let request = NextRange {
-                name: &name,
-                target: None,
-                usage: None,
-                floor: 0,
-                owner: "test",
-            };
+            let request =
+                NextRange { name: &name, target: None, usage: None, floor: 0, owner: "test" };
             store.next_range(request).await.unwrap().range
         };
         let store = EmbeddedStore::open(&folder.0).unwrap();
-        store
-            .create_type(&TypeSpec::new(name.clone()), "test")
-            .await
-            .unwrap();
+        store.create_type(&TypeSpec::new(name.clone()), "test").await.unwrap();
         let before = next(&store).await;
         drop(store);
         let store = EmbeddedStore::open(&folder.0).unwrap();
@@ -703,9 +617,7 @@ mod tests {
     async fn belongs_to_one_process() {
         let folder = Folder::new();
         let _store = EmbeddedStore::open(&folder.0).unwrap();
-        let error = EmbeddedStore::open(&folder.0)
-            .err()
-            .expect("the folder is taken");
+        let error = EmbeddedStore::open(&folder.0).err().expect("the folder is taken");
         assert!(error.to_string().contains("--data"), "{error}");
     }
 
@@ -725,9 +637,7 @@ mod tests {
             .await
             .unwrap();
         drop(store);
-        let error = EmbeddedStore::open(&folder.0)
-            .err()
-            .expect("an unknown schema");
+        let error = EmbeddedStore::open(&folder.0).err().expect("an unknown schema");
         assert!(error.to_string().contains("from_the_future"), "{error}");
     }
 }

@@ -65,10 +65,17 @@ impl MemoryDispatcher {
         self.state().history = History::new(entropy.token());
     }
 
+    /// Puts the data of one type back as `backup` holds it, under this
+    /// dispatcher's own history: what `RESTORE` by a careless hand does.
+    pub async fn restore_from(&self, backup: &MemoryDispatcher, name: &TypeName) {
+        let Some(mut old) = backup.state().types.remove(name) else { return };
+        let mut state = self.state();
+        old.history = state.history.clone();
+        state.types.insert(name.clone(), old);
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("no one panics while holding the state")
+        self.state.lock().expect("no one panics while holding the state")
     }
 }
 
@@ -107,9 +114,7 @@ impl Dispatcher for MemoryDispatcher {
             published.current = range;
             published.cursor = range.start();
             published.update_id = update_id;
-            let head = published
-                .take_from_current(wanted)
-                .expect("a range is not empty");
+            let head = published.take_from_current(wanted).expect("a range is not empty");
             wanted -= head.len();
             ranges.push(head);
         }
@@ -158,10 +163,8 @@ impl Dispatcher for MemoryDispatcher {
         if state.history != *publication.history {
             return Ok(PublishOutcome::Refused(Refusal::History));
         }
-        let holds = state
-            .locks
-            .get(name)
-            .is_some_and(|l| l.token == publication.token && l.is_live());
+        let holds =
+            state.locks.get(name).is_some_and(|l| l.token == publication.token && l.is_live());
         if !holds {
             return Ok(PublishOutcome::Refused(Refusal::Token));
         }
@@ -180,7 +183,7 @@ impl Dispatcher for MemoryDispatcher {
                 state.types.insert(name.clone(), fresh);
             }
             Some(old) => {
-                let live = old.history == history;
+                let live = old.history == history && !publication.replaces;
                 if live && old.second.is_some() {
                     return Ok(PublishOutcome::Refused(Refusal::Full));
                 }
@@ -218,11 +221,7 @@ impl Dispatcher for MemoryDispatcher {
             },
             _ => LockOutcome::Acquired,
         };
-        let lock = Lock {
-            token: token.to_owned(),
-            last_sign: Instant::now(),
-            ttl,
-        };
+        let lock = Lock { token: token.to_owned(), last_sign: Instant::now(), ttl };
         state.locks.insert(name.clone(), lock);
         Ok(outcome)
     }
@@ -264,6 +263,8 @@ impl Dispatcher for MemoryDispatcher {
     fn subscribe(&self) -> broadcast::Receiver<Announcement> {
         self.channel.subscribe()
     }
+
+    async fn reset(&self) {}
 
     async fn history(&self) -> Result<History, DispatchError> {
         Ok(self.state().history.clone())

@@ -15,10 +15,25 @@ use crate::ports::{
     Subject, TypeFilter,
 };
 
+/// What a test does to a [`MemoryRangeStore`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreFault {
+    /// Works.
+    #[default]
+    None,
+    /// Every call fails before it has an effect.
+    Down,
+    /// Calls are not answered, and fail after 5 s.
+    Silent,
+    /// `next_range` allocates, and then fails: the outcome is unknown.
+    LostAnswer,
+}
+
 /// The whole store behind one lock, which is its transaction.
 #[derive(Default)]
 pub struct MemoryRangeStore {
     state: Mutex<Tables>,
+    fault: Mutex<StoreFault>,
 }
 
 #[derive(Default)]
@@ -38,10 +53,29 @@ impl MemoryRangeStore {
         Self::default()
     }
 
+    /// From now on every call meets `fault`.
+    pub fn set_fault(&self, fault: StoreFault) {
+        *self.fault.lock().expect("never poisoned") = fault;
+    }
+
+    fn fault(&self) -> StoreFault {
+        *self.fault.lock().expect("never poisoned")
+    }
+
+    async fn pass(&self) -> Result<(), StoreError> {
+        match self.fault() {
+            StoreFault::None | StoreFault::LostAnswer => Ok(()),
+            StoreFault::Down => Err(StoreError::Unavailable("down for a test".to_owned())),
+            StoreFault::Silent => {
+                // As an adapter with a time limit of its own.
+                tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+                Err(StoreError::Unavailable("no answer for a test".to_owned()))
+            }
+        }
+    }
+
     fn tables(&self) -> std::sync::MutexGuard<'_, Tables> {
-        self.state
-            .lock()
-            .expect("no one panics while holding the tables")
+        self.state.lock().expect("no one panics while holding the tables")
     }
 }
 
@@ -79,23 +113,16 @@ impl Tables {
     fn log(&mut self, name: &TypeName, range: IdRange, at_ms: i64, owner: &str) {
         self.ranges.push((
             name.clone(),
-            RangeLogEntry {
-                range,
-                at_ms,
-                owner: owner.to_owned(),
-                instance: None,
-                history: None,
-            },
+            RangeLogEntry { range, at_ms, owner: owner.to_owned(), instance: None, history: None },
         ));
     }
 
     fn instance_for(&self, wanted: Option<&str>) -> Result<InstanceId, StoreError> {
         let found = match wanted {
             None => self.instances.values().next(),
-            Some(wanted) => self
-                .instances
-                .values()
-                .find(|i| i.name == wanted || i.id.to_string() == wanted),
+            Some(wanted) => {
+                self.instances.values().find(|i| i.name == wanted || i.id.to_string() == wanted)
+            }
         };
         found.map(|i| i.id).ok_or_else(|| {
             refused(
@@ -112,16 +139,14 @@ impl Tables {
 #[async_trait]
 impl RangeStore for MemoryRangeStore {
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError> {
+        self.pass().await?;
         let mut tables = self.tables();
         let mut record = tables.record(request.name)?;
         let (range, update_id) = allocation::next_range(&record, request.usage, request.floor)
             .map_err(StoreError::Refused)?;
         if let Some((instance, history)) = request.target {
             if instance != record.instance {
-                return Err(StoreError::NotAssigned {
-                    name: request.name.to_string(),
-                    instance,
-                });
+                return Err(StoreError::NotAssigned { name: request.name.to_string(), instance });
             }
             if record.history.as_ref() != Some(history) {
                 let key = (request.name.clone(), history.clone());
@@ -146,11 +171,10 @@ impl RangeStore for MemoryRangeStore {
             entry.history = Some(history.to_string());
         }
         tables.types.insert(request.name.clone(), record);
-        Ok(Allocation {
-            range,
-            update_id,
-            load_ms,
-        })
+        if self.fault() == StoreFault::LostAnswer {
+            return Err(StoreError::Unavailable("the answer was lost".to_owned()));
+        }
+        Ok(Allocation { range, update_id, load_ms })
     }
 
     async fn reserve(
@@ -160,6 +184,7 @@ impl RangeStore for MemoryRangeStore {
         floor: i64,
         owner: &str,
     ) -> Result<IdRange, StoreError> {
+        self.pass().await?;
         let mut tables = self.tables();
         let mut record = tables.record(name)?;
         let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
@@ -170,6 +195,7 @@ impl RangeStore for MemoryRangeStore {
     }
 
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
         spec.validate().map_err(StoreError::Refused)?;
         let mut tables = self.tables();
         if tables.types.contains_key(&spec.name) {
@@ -203,11 +229,7 @@ impl RangeStore for MemoryRangeStore {
             updated_ms: now,
         };
         tables.types.insert(spec.name.clone(), record.clone());
-        tables
-            .instances
-            .get_mut(&instance)
-            .expect("just found")
-            .types += 1;
+        tables.instances.get_mut(&instance).expect("just found").types += 1;
         let subject = Subject::Type(spec.name.clone());
         tables.audited(subject, "create_type", actor, spec.name.as_str());
         Ok(record)
@@ -219,6 +241,7 @@ impl RangeStore for MemoryRangeStore {
         change: &TypeChange,
         actor: &str,
     ) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
         let mut tables = self.tables();
         let record = tables.record(name)?;
         if change.expected_version.is_some_and(|v| v != record.version) {
@@ -234,12 +257,7 @@ impl RangeStore for MemoryRangeStore {
         changed.version += 1;
         changed.updated_ms = unix_ms();
         tables.types.insert(name.clone(), changed.clone());
-        tables.audited(
-            Subject::Type(name.clone()),
-            "alter_type",
-            actor,
-            name.as_str(),
-        );
+        tables.audited(Subject::Type(name.clone()), "alter_type", actor, name.as_str());
         Ok(changed)
     }
 
@@ -249,6 +267,7 @@ impl RangeStore for MemoryRangeStore {
         retired: bool,
         actor: &str,
     ) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
         let mut tables = self.tables();
         let mut record = tables.record(name)?;
         let (state, action) = match retired {
@@ -266,22 +285,27 @@ impl RangeStore for MemoryRangeStore {
     }
 
     async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError> {
+        self.pass().await?;
         Ok(self.tables().types.get(name).cloned())
     }
 
+    async fn is_superseded(&self, name: &TypeName, history: &History) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let tables = self.tables();
+        let current = tables.types.get(name).and_then(|t| t.history.as_ref());
+        let known = tables.histories.contains(&(name.clone(), history.clone()));
+        Ok(known && current != Some(history))
+    }
+
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {
+        self.pass().await?;
         let limit = filter.limit.clamp(1, 1_000) as usize;
         let tables = self.tables();
         let mut items: Vec<_> = tables
             .types
             .values()
             .filter(|t| filter.after.as_deref().is_none_or(|a| t.name.as_str() > a))
-            .filter(|t| {
-                filter
-                    .contains
-                    .as_deref()
-                    .is_none_or(|c| t.name.as_str().contains(c))
-            })
+            .filter(|t| filter.contains.as_deref().is_none_or(|c| t.name.as_str().contains(c)))
             .take(limit + 1)
             .cloned()
             .collect();
@@ -295,6 +319,7 @@ impl RangeStore for MemoryRangeStore {
         spec: &InstanceSpec,
         actor: &str,
     ) -> Result<InstanceRecord, StoreError> {
+        self.pass().await?;
         spec.validate().map_err(StoreError::Refused)?;
         let mut tables = self.tables();
         if tables.instances.values().any(|i| i.name == spec.name) {
@@ -316,6 +341,7 @@ impl RangeStore for MemoryRangeStore {
     }
 
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError> {
+        self.pass().await?;
         let mut tables = self.tables();
         let id = tables.instance_for(Some(name))?;
         let types = tables.instances[&id].types;
@@ -331,33 +357,25 @@ impl RangeStore for MemoryRangeStore {
     }
 
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        self.pass().await?;
         Ok(self.tables().instances.values().cloned().collect())
     }
 
     async fn changes_since(&self, seq: i64) -> Result<Vec<Change>, StoreError> {
+        self.pass().await?;
         let tables = self.tables();
-        Ok(tables
-            .changes
-            .iter()
-            .filter(|c| c.seq > seq)
-            .take(1_000)
-            .cloned()
-            .collect())
+        Ok(tables.changes.iter().filter(|c| c.seq > seq).take(1_000).cloned().collect())
     }
 
     async fn latest_change(&self) -> Result<i64, StoreError> {
+        self.pass().await?;
         Ok(self.tables().changes.len() as i64)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        self.pass().await?;
         let tables = self.tables();
-        Ok(tables
-            .audit
-            .iter()
-            .rev()
-            .take(limit as usize)
-            .cloned()
-            .collect())
+        Ok(tables.audit.iter().rev().take(limit as usize).cloned().collect())
     }
 
     async fn range_log(
@@ -365,15 +383,14 @@ impl RangeStore for MemoryRangeStore {
         name: &TypeName,
         limit: u32,
     ) -> Result<Vec<RangeLogEntry>, StoreError> {
+        self.pass().await?;
         let tables = self.tables();
         let of_type = tables.ranges.iter().rev().filter(|(n, _)| n == name);
-        Ok(of_type
-            .take(limit as usize)
-            .map(|(_, e)| e.clone())
-            .collect())
+        Ok(of_type.take(limit as usize).map(|(_, e)| e.clone()).collect())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
+        self.pass().await?;
         Ok(())
     }
 }

@@ -64,17 +64,11 @@ mod tests {
     #[test]
     fn messages_survive_the_way() {
         let name = TypeName::parse("shop:order").unwrap();
-        for announcement in [
-            Announcement::Range(name.clone()),
-            Announcement::Type(name.clone()),
-        ] {
+        for announcement in [Announcement::Range(name.clone()), Announcement::Type(name.clone())] {
             let message = encode(&announcement).unwrap();
             assert_eq!(decode(&message), Some(announcement));
         }
-        assert_eq!(
-            decode("range shop:order 1 1001 101"),
-            Some(Announcement::Range(name))
-        );
+        assert_eq!(decode("range shop:order 1 1001 101"), Some(Announcement::Range(name)));
         for odd in ["", "range", "range {", "color order", "range  order"] {
             assert_eq!(decode(odd), None, "{odd:?}");
         }

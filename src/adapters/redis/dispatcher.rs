@@ -77,9 +77,9 @@ fn range_of(start: &str, count: &str) -> Option<Option<IdRange>> {
 
 fn parse_take(answer: &[String]) -> Option<TakeOutcome> {
     match answer {
-        [kind, replid] if kind == "stale" => Some(TakeOutcome::Stale {
-            history: History::new(replid.as_str()),
-        }),
+        [kind, replid] if kind == "stale" => {
+            Some(TakeOutcome::Stale { history: History::new(replid.as_str()) })
+        }
         [kind, replid, due, left, start1, count1, start2, count2] if kind == "taken" => {
             let first = range_of(start1, count1)?;
             let second = range_of(start2, count2)?;
@@ -95,19 +95,7 @@ fn parse_take(answer: &[String]) -> Option<TakeOutcome> {
 }
 
 fn parse_view(answer: &[Option<String>]) -> Option<View> {
-    let [
-        replid,
-        age,
-        history,
-        start,
-        cur,
-        end,
-        update,
-        next_start,
-        next_end,
-        used,
-    ] = answer
-    else {
+    let [replid, age, history, start, cur, end, update, next_start, next_end, used] = answer else {
         return None;
     };
     let number = |text: &Option<String>| match text {
@@ -141,10 +129,7 @@ impl Dispatcher for RedisDispatcher {
             .link
             .run(async |connection| {
                 let mut call = self.scripts.take.prepare_invoke();
-                call.key(type_key(name))
-                    .arg(count)
-                    .invoke_async(connection)
-                    .await
+                call.key(type_key(name)).arg(count).invoke_async(connection).await
             })
             .await?;
         parse_take(&answer).ok_or_else(|| broken("take.lua", answer))
@@ -166,12 +151,7 @@ impl Dispatcher for RedisDispatcher {
         name: &TypeName,
         publication: Publication<'_>,
     ) -> Result<PublishOutcome, DispatchError> {
-        let Publication {
-            range,
-            update_id,
-            history,
-            token,
-        } = publication;
+        let Publication { range, update_id, history, token, replaces } = publication;
         let (start, end) = (range.start(), range.end());
         let message = format!("range {name} {start} {end} {update_id}");
         let answer: String = self
@@ -179,13 +159,10 @@ impl Dispatcher for RedisDispatcher {
             .run(async |connection| {
                 let mut call = self.scripts.publish.prepare_invoke();
                 call.key(type_key(name)).key(lock_key(name));
-                call.arg(start)
-                    .arg(end)
-                    .arg(update_id)
-                    .arg(history.as_str())
-                    .arg(token);
+                call.arg(start).arg(end).arg(update_id).arg(history.as_str()).arg(token);
                 call.arg(CHANNEL)
                     .arg(message)
+                    .arg(u8::from(replaces))
                     .invoke_async(connection)
                     .await
             })
@@ -233,11 +210,7 @@ impl Dispatcher for RedisDispatcher {
         self.link
             .run(async |connection| {
                 let mut call = self.scripts.renew.prepare_invoke();
-                call.key(lock_key(name))
-                    .arg(token)
-                    .arg(ms(ttl))
-                    .invoke_async(connection)
-                    .await
+                call.key(lock_key(name)).arg(token).arg(ms(ttl)).invoke_async(connection).await
             })
             .await
     }
@@ -246,10 +219,7 @@ impl Dispatcher for RedisDispatcher {
         self.link
             .run(async |connection| {
                 let mut call = self.scripts.unlock.prepare_invoke();
-                call.key(lock_key(name))
-                    .arg(token)
-                    .invoke_async(connection)
-                    .await
+                call.key(lock_key(name)).arg(token).invoke_async(connection).await
             })
             .await
     }
@@ -260,11 +230,7 @@ impl Dispatcher for RedisDispatcher {
         };
         self.link
             .run(async |connection| {
-                redis::cmd("PUBLISH")
-                    .arg(CHANNEL)
-                    .arg(message)
-                    .query_async(connection)
-                    .await
+                redis::cmd("PUBLISH").arg(CHANNEL).arg(message).query_async(connection).await
             })
             .await
     }
@@ -273,14 +239,15 @@ impl Dispatcher for RedisDispatcher {
         self.listeners.subscribe()
     }
 
+    async fn reset(&self) {
+        self.link.reset().await;
+    }
+
     async fn history(&self) -> Result<History, DispatchError> {
         let info: String = self
             .link
             .run(async |connection| {
-                redis::cmd("INFO")
-                    .arg("replication")
-                    .query_async(connection)
-                    .await
+                redis::cmd("INFO").arg("replication").query_async(connection).await
             })
             .await?;
         info.lines()

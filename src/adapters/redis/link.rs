@@ -48,10 +48,7 @@ struct Slot {
 impl Link {
     pub(super) fn new(url: &str, options: &RedisOptions) -> Result<Self, Error> {
         let invalid = |why: String| {
-            Error::invalid(
-                "url",
-                format!("url {} of a Redis instance: {why}", redact_url(url)),
-            )
+            Error::invalid("url", format!("url {} of a Redis instance: {why}", redact_url(url)))
         };
         if url.len() > InstanceSpec::MAX_URL {
             return Err(invalid("too long".into()));
@@ -63,19 +60,13 @@ impl Link {
             (Some(file), true) => {
                 let root_cert = std::fs::read(file)
                     .map_err(|e| invalid(format!("cannot read {}: {e}", file.display())))?;
-                let certificates = redis::TlsCertificates {
-                    client_tls: None,
-                    root_cert: Some(root_cert),
-                };
+                let certificates =
+                    redis::TlsCertificates { client_tls: None, root_cert: Some(root_cert) };
                 Client::build_with_tls(url, certificates).map_err(malformed)?
             }
             _ => Client::open(url).map_err(malformed)?,
         };
-        Ok(Link {
-            client,
-            timeout: options.timeout,
-            slot: Mutex::default(),
-        })
+        Ok(Link { client, timeout: options.timeout, slot: Mutex::default() })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -92,9 +83,7 @@ impl Link {
         let work = async {
             let (mut connection, current) = self.connection().await?;
             number = current;
-            call(&mut connection)
-                .await
-                .map_err(|e| (is_fatal(&e), translate(&e)).into_error())
+            call(&mut connection).await.map_err(|e| (is_fatal(&e), translate(&e)).into_error())
         };
         match timeout(self.timeout, work).await {
             Ok(Ok(value)) => Ok(value),
@@ -124,19 +113,12 @@ impl Link {
         if let Some((at, error)) = &slot.last_failure
             && at.elapsed() < PAUSE_AFTER_FAILURE
         {
-            return Err(Failure {
-                fatal: false,
-                error: error.clone(),
-            });
+            return Err(Failure { fatal: false, error: error.clone() });
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))
             .set_response_timeout(None);
-        match self
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-        {
+        match self.client.get_multiplexed_async_connection_with_config(&config).await {
             Ok(connection) => {
                 slot.number += 1;
                 slot.connection = Some(connection.clone());
@@ -146,12 +128,14 @@ impl Link {
             Err(error) => {
                 let error = translate(&error);
                 slot.last_failure = Some((Instant::now(), error.clone()));
-                Err(Failure {
-                    fatal: false,
-                    error,
-                })
+                Err(Failure { fatal: false, error })
             }
         }
+    }
+
+    /// Forgets the connection.
+    pub(super) async fn reset(&self) {
+        self.slot.lock().await.connection = None;
     }
 
     async fn drop_connection(&self, number: u64) {
@@ -174,10 +158,7 @@ trait IntoFailure {
 
 impl IntoFailure for (bool, DispatchError) {
     fn into_error(self) -> Failure {
-        Failure {
-            fatal: self.0,
-            error: self.1,
-        }
+        Failure { fatal: self.0, error: self.1 }
     }
 }
 

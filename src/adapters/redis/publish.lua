@@ -5,6 +5,7 @@
 -- ARGV[4]  the history under which the refill began
 -- ARGV[5]  the token under which it holds the lock
 -- ARGV[6]  the channel            ARGV[7]  the message for it
+-- ARGV[8]  '1': drop what is published and live
 --
 -- Answers 'published', or why not: 'history', 'token', 'full', 'order'. What
 -- is refused is burnt: these checks, not the lock, keep an old range dead.
@@ -23,7 +24,7 @@ if redis.call('GET', KEYS[2]) ~= ARGV[5] then
   return 'token'
 end
 local type = redis.call('HMGET', KEYS[1], 'history', 'cur', 'end', 'next_start', 'next_end')
-local live = type[1] == replid
+local live = type[1] == replid and ARGV[8] ~= '1'
 if live and type[4] then
   return 'full'
 end

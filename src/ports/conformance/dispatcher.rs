@@ -35,10 +35,7 @@ where
     let before = dispatcher.history().await.unwrap();
     publish(&dispatcher, &name, 1, 1_001).await;
     taken(&dispatcher, &name, 10).await;
-    assert_eq!(
-        dispatcher.lock(&name, "sleeper", TTL, None).await.unwrap(),
-        LockOutcome::Acquired
-    );
+    assert_eq!(dispatcher.lock(&name, "sleeper", TTL, None).await.unwrap(), LockOutcome::Acquired);
     change_history().await;
     let after = dispatcher.history().await.unwrap();
     assert_ne!(before, after, "the test must change the history");
@@ -53,6 +50,7 @@ where
         update_id: 1_101,
         history: &before,
         token: "sleeper",
+        replaces: false,
     };
     assert_eq!(
         dispatcher.publish(&name, late).await.unwrap(),
@@ -61,10 +59,7 @@ where
     );
     dispatcher.unlock(&name, "sleeper").await.unwrap();
     publish(&dispatcher, &name, 2_001, 3_001).await;
-    assert_eq!(
-        taken(&dispatcher, &name, 2).await.ranges,
-        [range(2_001, 2_003)]
-    );
+    assert_eq!(taken(&dispatcher, &name, 2).await.ranges, [range(2_001, 2_003)]);
 }
 
 fn range(start: i64, end: i64) -> IdRange {
@@ -81,15 +76,13 @@ async fn taken(dispatcher: &Shared, name: &TypeName, count: u64) -> Taken {
 async fn offer(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) -> PublishOutcome {
     let history = dispatcher.history().await.unwrap();
     let token = format!("token-{start}");
-    assert_eq!(
-        dispatcher.lock(name, &token, TTL, None).await.unwrap(),
-        LockOutcome::Acquired
-    );
+    assert_eq!(dispatcher.lock(name, &token, TTL, None).await.unwrap(), LockOutcome::Acquired);
     let publication = Publication {
         range: range(start, end),
         update_id: start + (end - start) / 10,
         history: &history,
         token: &token,
+        replaces: false,
     };
     let outcome = dispatcher.publish(name, publication).await.unwrap();
     assert!(dispatcher.unlock(name, &token).await.unwrap());
@@ -97,24 +90,15 @@ async fn offer(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) -> Pu
 }
 
 async fn publish(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) {
-    assert_eq!(
-        offer(dispatcher, name, start, end).await,
-        PublishOutcome::Published
-    );
+    assert_eq!(offer(dispatcher, name, start, end).await, PublishOutcome::Published);
 }
 
 async fn nothing_published(dispatcher: &Shared) {
     let name = name("nothing");
     let history = dispatcher.history().await.unwrap();
-    assert_eq!(
-        dispatcher.take(&name, 1).await.unwrap(),
-        TakeOutcome::Stale { history }
-    );
+    assert_eq!(dispatcher.take(&name, 1).await.unwrap(), TakeOutcome::Stale { history });
     let view = dispatcher.view(&name).await.unwrap();
-    assert_eq!(
-        (view.current, view.second, view.highest_end()),
-        (None, None, 0)
-    );
+    assert_eq!((view.current, view.second, view.highest_end()), (None, None, 0));
     assert!(view.is_due());
 }
 
@@ -124,50 +108,24 @@ async fn publishing_and_taking(dispatcher: &Shared) {
     publish(dispatcher, &name, 1, 101).await;
     let first = taken(dispatcher, &name, 1).await;
     assert_eq!(first.ranges, [range(1, 2)]);
-    assert_eq!(
-        (first.due, first.left, &first.history),
-        (false, 99, &history)
-    );
-    assert!(
-        !taken(dispatcher, &name, 8).await.due,
-        "10 is the next id, 11 the update id"
-    );
-    assert!(
-        taken(dispatcher, &name, 1).await.due,
-        "the update id is the next id"
-    );
+    assert_eq!((first.due, first.left, &first.history), (false, 99, &history));
+    assert!(!taken(dispatcher, &name, 8).await.due, "10 is the next id, 11 the update id");
+    assert!(taken(dispatcher, &name, 1).await.due, "the update id is the next id");
     let view = dispatcher.view(&name).await.unwrap();
-    assert_eq!(
-        (view.cursor, view.current, view.update_id),
-        (11, Some(range(1, 101)), 11)
-    );
+    assert_eq!((view.cursor, view.current, view.update_id), (11, Some(range(1, 101)), 11));
     assert_eq!((view.used, view.left()), (10, 90));
     assert!(view.is_live() && view.is_due());
 
     publish(dispatcher, &name, 201, 301).await;
     let view = dispatcher.view(&name).await.unwrap();
-    assert_eq!(
-        (view.second, view.used, view.left()),
-        (Some(range(201, 301)), 0, 190)
-    );
+    assert_eq!((view.second, view.used, view.left()), (Some(range(201, 301)), 0, 190));
     assert_eq!(view.highest_end(), 301);
-    assert!(
-        !taken(dispatcher, &name, 80).await.due,
-        "a range is in reserve"
-    );
+    assert!(!taken(dispatcher, &name, 80).await.due, "a range is in reserve");
     let across = taken(dispatcher, &name, 15).await;
-    assert_eq!(
-        across.ranges,
-        [range(91, 101), range(201, 206)],
-        "from both, in order"
-    );
+    assert_eq!(across.ranges, [range(91, 101), range(201, 206)], "from both, in order");
     assert_eq!(across.left, 95);
     let rest = taken(dispatcher, &name, 1_000).await;
-    assert_eq!(
-        rest.ranges,
-        [range(206, 301)],
-        "fewer than asked for, where there are no more"
-    );
+    assert_eq!(rest.ranges, [range(206, 301)], "fewer than asked for, where there are no more");
     assert!(rest.due);
     assert_eq!(taken(dispatcher, &name, 5).await.ranges, []);
     publish(dispatcher, &name, 301, 401).await;
@@ -184,6 +142,7 @@ async fn refusals(dispatcher: &Shared) {
             update_id: start + 10,
             history,
             token,
+            replaces: false,
         };
         dispatcher.publish(&name, publication).await.unwrap()
     };
@@ -193,47 +152,42 @@ async fn refusals(dispatcher: &Shared) {
         "nobody publishes without the lock"
     );
     dispatcher.lock(&name, "mine", TTL, None).await.unwrap();
-    assert_eq!(
-        offer_as(&other, "mine", 1).await,
-        PublishOutcome::Refused(Refusal::History)
-    );
-    assert_eq!(
-        offer_as(&history, "theirs", 1).await,
-        PublishOutcome::Refused(Refusal::Token)
-    );
-    assert_eq!(
-        offer_as(&history, "mine", 1_001).await,
-        PublishOutcome::Published
-    );
+    assert_eq!(offer_as(&other, "mine", 1).await, PublishOutcome::Refused(Refusal::History));
+    assert_eq!(offer_as(&history, "theirs", 1).await, PublishOutcome::Refused(Refusal::Token));
+    assert_eq!(offer_as(&history, "mine", 1_001).await, PublishOutcome::Published);
     taken(dispatcher, &name, 1).await;
     assert_eq!(
         offer_as(&history, "mine", 1_100).await,
         PublishOutcome::Refused(Refusal::Order),
         "one below the end is too low"
     );
-    assert_eq!(
-        offer_as(&history, "mine", 1_101).await,
-        PublishOutcome::Published
-    );
-    assert_eq!(
-        offer_as(&history, "mine", 1_201).await,
-        PublishOutcome::Refused(Refusal::Full)
-    );
+    assert_eq!(offer_as(&history, "mine", 1_101).await, PublishOutcome::Published);
+    assert_eq!(offer_as(&history, "mine", 1_201).await, PublishOutcome::Refused(Refusal::Full));
     taken(dispatcher, &name, 1_000).await;
     assert_eq!(
         offer_as(&history, "mine", 1_101).await,
         PublishOutcome::Refused(Refusal::Order),
         "an old range stays dead when everything is used up"
     );
+    assert_eq!(offer_as(&history, "mine", 1_201).await, PublishOutcome::Published);
+    assert_eq!(offer_as(&history, "mine", 1_301).await, PublishOutcome::Published);
+    let replacing = |start| Publication {
+        range: range(start, start + 100),
+        update_id: start + 10,
+        history: &history,
+        token: "mine",
+        replaces: true,
+    };
     assert_eq!(
-        offer_as(&history, "mine", 1_201).await,
-        PublishOutcome::Published
+        dispatcher.publish(&name, replacing(1_400)).await.unwrap(),
+        PublishOutcome::Refused(Refusal::Order),
+        "a replacement may not go back either"
     );
+    let outcome = dispatcher.publish(&name, replacing(1_401)).await.unwrap();
+    assert_eq!(outcome, PublishOutcome::Published);
+    assert_eq!(taken(dispatcher, &name, 1).await.ranges, [range(1_401, 1_402)]);
     assert!(dispatcher.unlock(&name, "mine").await.unwrap());
-    assert_eq!(
-        offer_as(&history, "mine", 1_301).await,
-        PublishOutcome::Refused(Refusal::Token)
-    );
+    assert_eq!(offer_as(&history, "mine", 1_501).await, PublishOutcome::Refused(Refusal::Token));
 }
 
 async fn numbers_above_doubles(dispatcher: &Shared) {
@@ -255,10 +209,7 @@ async fn numbers_above_doubles(dispatcher: &Shared) {
             next += count as i64;
         }
         let across = taken(dispatcher, &name, 5).await;
-        assert_eq!(
-            across.ranges,
-            [range(start + 19, start + 20), range(start + 21, start + 25)]
-        );
+        assert_eq!(across.ranges, [range(start + 19, start + 20), range(start + 21, start + 25)]);
         assert_eq!((across.left, across.due), (16, true), "{text}");
         assert_eq!(
             offer(dispatcher, &name, start + 40, start + 60).await,
@@ -280,15 +231,8 @@ async fn locking(dispatcher: &Shared) {
     };
     assert_eq!(lock("a", None).await, LockOutcome::Acquired);
     assert_eq!(lock("b", None).await, LockOutcome::Held);
-    assert_eq!(
-        lock("b", Some(TTL)).await,
-        LockOutcome::Held,
-        "not silent for so long"
-    );
-    assert!(
-        !dispatcher.unlock(&name, "b").await.unwrap(),
-        "only the holder releases"
-    );
+    assert_eq!(lock("b", Some(TTL)).await, LockOutcome::Held, "not silent for so long");
+    assert!(!dispatcher.unlock(&name, "b").await.unwrap(), "only the holder releases");
     assert!(!dispatcher.renew(&name, "b", TTL).await.unwrap());
     assert!(dispatcher.renew(&name, "a", TTL).await.unwrap());
     assert!(dispatcher.unlock(&name, "a").await.unwrap());
@@ -304,10 +248,7 @@ async fn taking_over(dispatcher: &Shared) {
     let grace = Duration::from_millis(20);
     // Time has to pass for a holder to be silent; the bound is a safety net.
     let taken_over = async {
-        while dispatcher
-            .lock(&name, "heir", TTL, Some(grace))
-            .await
-            .unwrap()
+        while dispatcher.lock(&name, "heir", TTL, Some(grace)).await.unwrap()
             != LockOutcome::TakenOver
         {
             tokio::task::yield_now().await;
@@ -322,13 +263,11 @@ async fn taking_over(dispatcher: &Shared) {
             update_id: 11,
             history: &history,
             token,
+            replaces: false,
         };
         dispatcher.publish(&name, publication).await.unwrap()
     };
-    assert_eq!(
-        publish("dead").await,
-        PublishOutcome::Refused(Refusal::Token)
-    );
+    assert_eq!(publish("dead").await, PublishOutcome::Refused(Refusal::Token));
     assert_eq!(publish("heir").await, PublishOutcome::Published);
     assert!(!dispatcher.unlock(&name, "dead").await.unwrap());
     assert!(dispatcher.unlock(&name, "heir").await.unwrap());

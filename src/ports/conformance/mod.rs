@@ -20,11 +20,6 @@ fn name(text: &str) -> TypeName {
 fn assert_disjoint(mut ranges: Vec<IdRange>) {
     ranges.sort_by_key(|r| r.start());
     for pair in ranges.windows(2) {
-        assert!(
-            pair[0].end() <= pair[1].start(),
-            "ids issued twice: {} and {}",
-            pair[0],
-            pair[1]
-        );
+        assert!(pair[0].end() <= pair[1].start(), "ids issued twice: {} and {}", pair[0], pair[1]);
     }
 }

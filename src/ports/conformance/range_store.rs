@@ -35,20 +35,11 @@ fn spec(text: &str) -> TypeSpec {
 }
 
 async fn create(store: &Store, spec: &TypeSpec) {
-    store
-        .create_type(spec, "suite")
-        .await
-        .unwrap_or_else(|e| panic!("create {}: {e}", spec.name));
+    store.create_type(spec, "suite").await.unwrap_or_else(|e| panic!("create {}: {e}", spec.name));
 }
 
 fn request(name: &TypeName) -> NextRange<'_> {
-    NextRange {
-        name,
-        target: None,
-        usage: None,
-        floor: 0,
-        owner: "suite",
-    }
+    NextRange { name, target: None, usage: None, floor: 0, owner: "suite" }
 }
 
 async fn next(store: &Store, name: &TypeName) -> Allocation {
@@ -63,68 +54,28 @@ fn code(error: StoreError) -> ErrorCode {
 }
 
 async fn instances(store: &Store) -> InstanceId {
-    let spec = |name: &str| InstanceSpec {
-        name: name.into(),
-        url: "redis://:secret@h:6379".into(),
-    };
-    let added = store
-        .add_instance(&spec("conform-main"), "suite")
-        .await
-        .unwrap();
-    let error = store
-        .add_instance(&spec("conform-main"), "suite")
-        .await
-        .unwrap_err();
+    let spec =
+        |name: &str| InstanceSpec { name: name.into(), url: "redis://:secret@h:6379".into() };
+    let added = store.add_instance(&spec("conform-main"), "suite").await.unwrap();
+    let error = store.add_instance(&spec("conform-main"), "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::AlreadyExists);
-    let error = store
-        .add_instance(&spec("no good"), "suite")
-        .await
-        .unwrap_err();
+    let error = store.add_instance(&spec("no good"), "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::InvalidArgument);
     let listed = store.instances().await.unwrap();
-    assert!(
-        listed.contains(&added),
-        "an instance is listed as it was added"
-    );
+    assert!(listed.contains(&added), "an instance is listed as it was added");
 
-    let other = store
-        .add_instance(&spec("conform-other"), "suite")
-        .await
-        .unwrap();
+    let other = store.add_instance(&spec("conform-other"), "suite").await.unwrap();
     assert_ne!(other.id, added.id);
     let mut busy = self::spec("on-other");
     busy.instance = Some("conform-other".into());
     create(store, &busy).await;
-    let error = store
-        .remove_instance("conform-other", "suite")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        code(error),
-        ErrorCode::Conflict,
-        "an instance with types stays"
-    );
-    let error = store
-        .remove_instance("conform-none", "suite")
-        .await
-        .unwrap_err();
+    let error = store.remove_instance("conform-other", "suite").await.unwrap_err();
+    assert_eq!(code(error), ErrorCode::Conflict, "an instance with types stays");
+    let error = store.remove_instance("conform-none", "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::UnknownInstance);
-    store
-        .add_instance(&spec("conform-third"), "suite")
-        .await
-        .unwrap();
-    store
-        .remove_instance("conform-third", "suite")
-        .await
-        .unwrap();
-    assert!(
-        store
-            .instances()
-            .await
-            .unwrap()
-            .iter()
-            .all(|i| i.name != "conform-third")
-    );
+    store.add_instance(&spec("conform-third"), "suite").await.unwrap();
+    store.remove_instance("conform-third", "suite").await.unwrap();
+    assert!(store.instances().await.unwrap().iter().all(|i| i.name != "conform-third"));
     for entry in store.audit(50).await.unwrap() {
         let text = format!("{:?}{:?}", entry.before, entry.after);
         assert!(!text.contains("secret"), "no password in the audit log");
@@ -162,14 +113,7 @@ async fn creation(store: &Store, instance: InstanceId) {
     assert_eq!(code(error), ErrorCode::UnknownInstance);
     let mut by_number = spec("by-number");
     by_number.instance = Some(instance.to_string());
-    assert_eq!(
-        store
-            .create_type(&by_number, "suite")
-            .await
-            .unwrap()
-            .instance,
-        instance
-    );
+    assert_eq!(store.create_type(&by_number, "suite").await.unwrap().instance, instance);
     let mut broken = spec("broken");
     broken.max_range = 1;
     match store.create_type(&broken, "suite").await.unwrap_err() {
@@ -199,10 +143,7 @@ async fn first_and_next_range(store: &Store) {
     assert_eq!(logged, [second.range, first.range], "newest first");
     assert_eq!(log[0].owner, "suite");
     assert_eq!(store.range_log(&wanted.name, 1).await.unwrap().len(), 1);
-    let error = store
-        .next_range(request(&name("nobody")))
-        .await
-        .unwrap_err();
+    let error = store.next_range(request(&name("nobody"))).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::UnknownType);
 }
 
@@ -212,42 +153,22 @@ async fn sizing_by_cases(store: &Store) {
     wanted.max_range = 100_000_000;
     wanted.load_interval_ms = 600_000;
     create(store, &wanted).await;
-    let usage = |consumed, elapsed_ms| {
-        Some(Usage {
-            consumed,
-            elapsed_ms,
-        })
-    };
+    let usage = |consumed, elapsed_ms| Some(Usage { consumed, elapsed_ms });
     for (usage, length, why) in [
-        (
-            usage(5_000_000, 10),
-            1_000,
-            "the first load is the shortest",
-        ),
+        (usage(5_000_000, 10), 1_000, "the first load is the shortest"),
         (usage(1_000, 600_000), 1_000, "as planned"),
         (usage(900, 60_000), 9_000, "ten times as fast"),
         (None, 9_000, "no usage keeps the length"),
         (usage(7, 1_999), 2_101, "rounds down"),
         (usage(900, 600_000), 1_000, "slowed down"),
         (usage(100, 0), 60_000_000, "no time passed"),
-        (
-            usage(i64::MAX as u64, 1),
-            100_000_000,
-            "huge, without overflow",
-        ),
+        (usage(i64::MAX as u64, 1), 100_000_000, "huge, without overflow"),
         (usage(0, 600_000), 1_000, "not used"),
     ] {
-        let request = NextRange {
-            usage,
-            ..request(&wanted.name)
-        };
+        let request = NextRange { usage, ..request(&wanted.name) };
         let allocation = store.next_range(request).await.unwrap();
         assert_eq!(allocation.range.len(), length, "{why}");
-        assert_eq!(
-            allocation.update_id,
-            allocation.range.start() + (length / 10) as i64,
-            "{why}"
-        );
+        assert_eq!(allocation.update_id, allocation.range.start() + (length / 10) as i64, "{why}");
     }
 }
 
@@ -255,32 +176,17 @@ async fn floor(store: &Store) {
     let wanted = spec("floor");
     create(store, &wanted).await;
     let first = next(store, &wanted.name).await;
-    let at = |floor| NextRange {
-        floor,
-        ..request(&wanted.name)
-    };
+    let at = |floor| NextRange { floor, ..request(&wanted.name) };
     let jumped = store.next_range(at(1_000_000)).await.unwrap();
-    assert_eq!(
-        jumped.range.start(),
-        1_000_000,
-        "a higher floor is jumped to"
-    );
+    assert_eq!(jumped.range.start(), 1_000_000, "a higher floor is jumped to");
     let after = store.next_range(at(first.range.end())).await.unwrap();
-    assert_eq!(
-        after.range.start(),
-        jumped.range.end(),
-        "a lower floor changes nothing"
-    );
+    assert_eq!(after.range.start(), jumped.range.end(), "a lower floor changes nothing");
     let error = store.next_range(at(-1)).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::InvalidArgument);
     let error = store.next_range(at(i64::MAX)).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::Exhausted);
     let again = next(store, &wanted.name).await;
-    assert_eq!(
-        again.range.start(),
-        after.range.end(),
-        "a refusal leaves nothing behind"
-    );
+    assert_eq!(again.range.start(), after.range.end(), "a refusal leaves nothing behind");
 }
 
 async fn limit(store: &Store) {
@@ -290,11 +196,7 @@ async fn limit(store: &Store) {
     create(store, &wanted).await;
     assert_eq!(next(store, &wanted.name).await.range.end(), 1_001);
     let last = next(store, &wanted.name).await;
-    assert_eq!(
-        (last.range.last(), last.range.len()),
-        (1_500, 500),
-        "cut at the limit"
-    );
+    assert_eq!((last.range.last(), last.range.len()), (1_500, 500), "cut at the limit");
     let error = store.next_range(request(&wanted.name)).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::Exhausted);
     let record = store.find_type(&wanted.name).await.unwrap().unwrap();
@@ -306,10 +208,7 @@ async fn highest_numbers(store: &Store) {
     wanted.first_id = i64::MAX - 1_500;
     create(store, &wanted).await;
     let first = next(store, &wanted.name).await;
-    assert_eq!(
-        (first.range.start(), first.range.len()),
-        (i64::MAX - 1_500, 1_000)
-    );
+    assert_eq!((first.range.start(), first.range.len()), (i64::MAX - 1_500, 1_000));
     let last = next(store, &wanted.name).await;
     assert_eq!(last.range.last(), i64::MAX - 1);
     let error = store.next_range(request(&wanted.name)).await.unwrap_err();
@@ -320,38 +219,19 @@ async fn retiring(store: &Store) {
     let wanted = spec("retired");
     create(store, &wanted).await;
     let before = next(store, &wanted.name).await;
-    let retired = store
-        .set_retired(&wanted.name, true, "suite")
-        .await
-        .unwrap();
+    let retired = store.set_retired(&wanted.name, true, "suite").await.unwrap();
     assert_eq!((retired.state, retired.version), (State::Retired, 2));
     let error = store.next_range(request(&wanted.name)).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::Retired);
-    let error = store
-        .reserve(&wanted.name, 5, 0, "suite")
-        .await
-        .unwrap_err();
+    let error = store.reserve(&wanted.name, 5, 0, "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::Retired);
-    let again = store
-        .set_retired(&wanted.name, true, "suite")
-        .await
-        .unwrap();
+    let again = store.set_retired(&wanted.name, true, "suite").await.unwrap();
     assert_eq!(again.version, 2, "retiring twice is retiring once");
-    let restored = store
-        .set_retired(&wanted.name, false, "suite")
-        .await
-        .unwrap();
+    let restored = store.set_retired(&wanted.name, false, "suite").await.unwrap();
     assert_eq!(restored.state, State::Active);
     let after = next(store, &wanted.name).await;
-    assert_eq!(
-        after.range.start(),
-        before.range.end(),
-        "goes on above what it issued"
-    );
-    let error = store
-        .set_retired(&name("nobody"), true, "suite")
-        .await
-        .unwrap_err();
+    assert_eq!(after.range.start(), before.range.end(), "goes on above what it issued");
+    let error = store.set_retired(&name("nobody"), true, "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::UnknownType);
 }
 
@@ -363,32 +243,27 @@ async fn histories(store: &Store, instance: InstanceId) {
     let new = History::new("b".repeat(40));
     let under = async |instance, history: &History| {
         let target = Some((instance, history));
-        store
-            .next_range(NextRange {
-                target,
-                ..request(&wanted.name)
-            })
-            .await
+        store.next_range(NextRange { target, ..request(&wanted.name) }).await
     };
     let first = under(instance, &old).await.unwrap();
     under(instance, &old).await.unwrap();
     let seen = store.latest_change().await.unwrap();
     under(instance, &old).await.unwrap();
-    assert_eq!(
-        store.latest_change().await.unwrap(),
-        seen,
-        "an ordinary refill is no change"
-    );
+    assert_eq!(store.latest_change().await.unwrap(), seen, "an ordinary refill is no change");
     under(instance, &new).await.unwrap();
     let record = store.find_type(&wanted.name).await.unwrap().unwrap();
     assert_eq!(record.history.as_ref(), Some(&new));
     let changes = store.changes_since(seen).await.unwrap();
     assert!(
-        changes
-            .iter()
-            .any(|c| c.subject == Subject::Type(wanted.name.clone())),
+        changes.iter().any(|c| c.subject == Subject::Type(wanted.name.clone())),
         "a change of the history is in the feed"
     );
+    let is_superseded =
+        async |history: &History| store.is_superseded(&wanted.name, history).await.unwrap();
+    assert!(is_superseded(&old).await);
+    assert!(!is_superseded(&new).await, "the current one");
+    let unheard = History::new("c".repeat(40));
+    assert!(!is_superseded(&unheard).await, "one that the store never saw, or lost");
     match under(instance, &old).await.unwrap_err() {
         StoreError::Superseded { .. } => {}
         other => panic!("an old history gets no range, but: {other:?}"),
@@ -417,33 +292,13 @@ async fn altering(store: &Store) {
         min_range: Some(200),
         ..TypeChange::default()
     };
-    let changed = store
-        .alter_type(&wanted.name, &change, "suite")
-        .await
-        .unwrap();
-    assert_eq!(
-        (changed.prefix.as_str(), changed.min_range, changed.version),
-        ("X", 200, 2)
-    );
-    assert_eq!(
-        changed.max_range, wanted.max_range,
-        "what is not named stays"
-    );
+    let changed = store.alter_type(&wanted.name, &change, "suite").await.unwrap();
+    assert_eq!((changed.prefix.as_str(), changed.min_range, changed.version), ("X", 200, 2));
+    assert_eq!(changed.max_range, wanted.max_range, "what is not named stays");
     assert_eq!(changed.next_id, 101);
-    let error = store
-        .alter_type(&wanted.name, &change, "suite")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        code(error),
-        ErrorCode::Conflict,
-        "the second editor is told"
-    );
-    assert_eq!(
-        next(store, &wanted.name).await.range.len(),
-        200,
-        "the next range follows"
-    );
+    let error = store.alter_type(&wanted.name, &change, "suite").await.unwrap_err();
+    assert_eq!(code(error), ErrorCode::Conflict, "the second editor is told");
+    assert_eq!(next(store, &wanted.name).await.range.len(), 200, "the next range follows");
     let refuse = async |change: TypeChange, field| match store
         .alter_type(&wanted.name, &change, "suite")
         .await
@@ -452,42 +307,14 @@ async fn altering(store: &Store) {
         StoreError::Refused(error) => assert_eq!(error.field, Some(field)),
         other => panic!("{other:?}"),
     };
-    refuse(
-        TypeChange {
-            max_range: Some(199),
-            ..TypeChange::default()
-        },
-        "max_range",
-    )
-    .await;
-    refuse(
-        TypeChange {
-            max_id: Some(150),
-            ..TypeChange::default()
-        },
-        "max_id",
-    )
-    .await;
-    refuse(
-        TypeChange {
-            lock_ttl_ms: Some(1),
-            ..TypeChange::default()
-        },
-        "lock_ttl_ms",
-    )
-    .await;
-    let error = store
-        .alter_type(&name("nobody"), &change, "suite")
-        .await
-        .unwrap_err();
+    refuse(TypeChange { max_range: Some(199), ..TypeChange::default() }, "max_range").await;
+    refuse(TypeChange { max_id: Some(150), ..TypeChange::default() }, "max_id").await;
+    refuse(TypeChange { lock_ttl_ms: Some(1), ..TypeChange::default() }, "lock_ttl_ms").await;
+    let error = store.alter_type(&name("nobody"), &change, "suite").await.unwrap_err();
     assert_eq!(code(error), ErrorCode::UnknownType);
     let entry = &store.audit(1).await.unwrap()[0];
     assert_eq!(
-        (
-            entry.actor.as_str(),
-            entry.action.as_str(),
-            entry.subject.as_str()
-        ),
+        (entry.actor.as_str(), entry.action.as_str(), entry.subject.as_str()),
         ("suite", "alter_type", wanted.name.as_str())
     );
 }
@@ -499,25 +326,11 @@ async fn reserving(store: &Store) {
     let first = next(store, &wanted.name).await;
     let block = store.reserve(&wanted.name, 5_000, 0, "dba").await.unwrap();
     assert_eq!((block.start(), block.len()), (first.range.end(), 5_000));
-    assert_eq!(
-        next(store, &wanted.name).await.range.len(),
-        1_000,
-        "the sizing is not touched"
-    );
-    let error = store
-        .reserve(&wanted.name, 5_000, 0, "dba")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        code(error),
-        ErrorCode::Exhausted,
-        "a block is whole or not at all"
-    );
+    assert_eq!(next(store, &wanted.name).await.range.len(), 1_000, "the sizing is not touched");
+    let error = store.reserve(&wanted.name, 5_000, 0, "dba").await.unwrap_err();
+    assert_eq!(code(error), ErrorCode::Exhausted, "a block is whole or not at all");
     for count in [0, -1, TypeSpec::LONGEST_RANGE + 1] {
-        let error = store
-            .reserve(&wanted.name, count, 0, "dba")
-            .await
-            .unwrap_err();
+        let error = store.reserve(&wanted.name, count, 0, "dba").await.unwrap_err();
         assert_eq!(code(error), ErrorCode::InvalidArgument, "{count}");
     }
     let block = store.reserve(&wanted.name, 10, 8_000, "dba").await.unwrap();
@@ -540,23 +353,10 @@ async fn listing(store: &Store) {
         let names: Vec<_> = page.items.iter().map(|t| t.name.to_string()).collect();
         (names.join(" "), page.more)
     };
-    assert_eq!(
-        page(None, 2).await,
-        ("conform-list-a conform-list-b".into(), true)
-    );
-    assert_eq!(
-        page(Some("conform-list-b"), 2).await,
-        ("conform-list-c".into(), false)
-    );
-    let odd = TypeFilter {
-        contains: Some("list_".into()),
-        after: None,
-        limit: 9,
-    };
-    assert!(
-        store.list_types(&odd).await.unwrap().items.is_empty(),
-        "_ is no wildcard"
-    );
+    assert_eq!(page(None, 2).await, ("conform-list-a conform-list-b".into(), true));
+    assert_eq!(page(Some("conform-list-b"), 2).await, ("conform-list-c".into(), false));
+    let odd = TypeFilter { contains: Some("list_".into()), after: None, limit: 9 };
+    assert!(store.list_types(&odd).await.unwrap().items.is_empty(), "_ is no wildcard");
 }
 
 async fn concurrent_callers(store: &Store) {
@@ -615,9 +415,5 @@ async fn change_feed(store: &Store) {
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(
-        names.len(),
-        40,
-        "a reader that follows the feed misses nothing"
-    );
+    assert_eq!(names.len(), 40, "a reader that follows the feed misses nothing");
 }

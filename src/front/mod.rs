@@ -1,0 +1,5 @@
+//! The fronts: what clients and operators speak to over the network. They know
+//! the service's interface, never its parts.
+
+pub mod http;
+pub mod thrift;

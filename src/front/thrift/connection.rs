@@ -1,0 +1,388 @@
+//! One connection: bytes in, calls in order, bytes out.
+//!
+//! ```text
+//! loop:  answer every complete message in the input, one after another
+//!        write all replies at once
+//!        stop?  read what the kernel still holds, answer it, close
+//!        wait for bytes, the deadline, or the stop
+//! ```
+//!
+//! Replies that are ready are written before a call that has to wait, so a
+//! slow call never holds back the answers before it; otherwise a pipeline of
+//! calls costs one write. There is one timer per connection. It is moved only
+//! when it fires or must fire earlier, so that a busy connection never touches it.
+
+use std::future::{Future, poll_fn};
+use std::io::{ErrorKind, Read};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use socket2::SockRef;
+use thrift::ApplicationErrorKind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
+
+use crate::service::api::IdApi;
+
+use super::calls::{self, Request};
+use super::messages::{Input, Next};
+use super::metrics::{Held, Refused, ThriftMetrics};
+use super::reply::{self, Answer, ReplyTo};
+use super::server::ThriftConfig;
+use super::wire::{Dialect, Foreign, Header};
+
+/// Replies are written at the latest when they have this many bytes, so that
+/// a pipeline of calls with long answers cannot fill the memory.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+/// Buffers larger than this are given back once the connection is quiet, so
+/// that an idle connection costs a few KiB at most.
+const KEEP_BYTES: usize = 2 * 1024;
+
+/// How long a connection is silent before it counts as quiet. Long enough that
+/// a busy one keeps its buffers.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How long a connection that the node closes goes on reading, so that what
+/// the peer still sends does not make its kernel throw the last reply away.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// The most that is read and thrown away while lingering, and the most that
+/// is read from the kernel at a stop, in bytes.
+const LAST_BYTES: usize = 1024 * 1024;
+
+/// The answer to a browser or an HTTP client.
+const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
+    Content-Type: text/plain; charset=utf-8\r\n\
+    Content-Length: 67\r\n\
+    Connection: close\r\n\
+    \r\n\
+    This is the Thrift port of IdGen. HTTP is served on another port.\r\n";
+
+/// What all connections of a server share.
+pub(super) struct Shared<A> {
+    pub(super) api: Arc<A>,
+    pub(super) metrics: Arc<ThriftMetrics>,
+    pub(super) config: ThriftConfig,
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl<A> Shared<A> {
+    /// Whether the node shuts down: told so, or left alone by its owner.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stop.borrow() || self.stop.has_changed().is_err()
+    }
+}
+
+/// Why a connection ends.
+enum End {
+    /// The peer closed it, or it broke.
+    Peer,
+    /// The node closes it; the peer may still read what was written.
+    Close,
+    /// The node gives up on it.
+    Refused(Refused),
+}
+
+impl From<std::io::Error> for End {
+    fn from(_: std::io::Error) -> Self {
+        End::Peer
+    }
+}
+
+/// Serves `stream` to its end.
+pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
+    let _open = Held::new(&shared.metrics.open);
+    let mut connection = Connection {
+        stream,
+        output: Vec::new(),
+        shared: &shared,
+        replied: None,
+    };
+    match connection.serve().await {
+        Ok(()) | Err(End::Close) => connection.close().await,
+        Err(End::Refused(reason)) => shared.metrics.refused(reason),
+        Err(End::Peer) => {}
+    }
+}
+
+struct Connection<'a, A> {
+    stream: TcpStream,
+    /// Replies that are not written yet.
+    output: Vec<u8>,
+    shared: &'a Shared<A>,
+    /// When the last replies were written.
+    replied: Option<Instant>,
+}
+
+impl<A: IdApi> Connection<'_, A> {
+    /// Until the node stops (`Ok`), or the connection ends otherwise.
+    async fn serve(&mut self) -> Result<(), End> {
+        let config = &self.shared.config;
+        let mut input = Input::new(config.max_frame_bytes);
+        let mut stop = self.shared.stop.clone();
+        let mut stop = pin!(async move {
+            // An error means that the owner is gone, which is a stop as well.
+            let _ = stop.wait_for(|stop| *stop).await;
+        });
+        let mut active = Instant::now();
+        let mut timer = pin!(sleep_until(active + config.idle_timeout));
+        loop {
+            let deadline = match input.is_empty() {
+                true => active + config.idle_timeout,
+                false => active + config.message_timeout,
+            };
+            let spare = input.capacity().max(self.output.capacity());
+            let wake = match input.is_empty() && spare > KEEP_BYTES {
+                true => deadline.min(active + QUIET),
+                false => deadline,
+            };
+            move_earlier(timer.as_mut(), wake);
+            let was_empty = input.is_empty();
+            tokio::select! {
+                biased;
+                read = self.stream.read_buf(input.space()) => {
+                    if read? == 0 {
+                        return Err(End::Peer);
+                    }
+                    if self.answer(&mut input).await? || was_empty {
+                        // The clock of a message runs from its first byte, not
+                        // from its last: a drip does not keep it alive.
+                        active = Instant::now();
+                    }
+                }
+                () = timer.as_mut() => {
+                    let now = Instant::now();
+                    if now < deadline {
+                        if now < wake {
+                            timer.as_mut().reset(wake);
+                        } else {
+                            input.shrink();
+                            self.output = Vec::new();
+                            timer.as_mut().reset(deadline);
+                        }
+                        continue;
+                    }
+                    return Err(End::Refused(match was_empty {
+                        true => Refused::Idle,
+                        false => Refused::SlowMessage,
+                    }));
+                }
+                () = stop.as_mut() => {}
+            }
+            if self.shared.is_stopping() {
+                self.read_the_rest(&mut input)?;
+                self.answer(&mut input).await?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers every complete message in `input` and writes the replies; tells
+    /// whether there was one.
+    async fn answer(&mut self, input: &mut Input) -> Result<bool, End> {
+        let mut any = false;
+        let result = loop {
+            match input.next() {
+                Next::More => break Ok(any),
+                Next::Request { request, dialect } => {
+                    any = true;
+                    if let Err(end) = self.call(request, dialect).await {
+                        break Err(end);
+                    }
+                    input.done();
+                }
+                Next::Malformed { kind, to, in_sync } => {
+                    self.shared.metrics.malformed(kind);
+                    let told = to.is_some();
+                    if let Some((header, name, dialect)) = to {
+                        let kind_of_error = ApplicationErrorKind::ProtocolError;
+                        let answer = Answer::Refused(kind_of_error, kind.to_string());
+                        self.refuse(dialect, header, name, answer)?;
+                    }
+                    if !(in_sync && told) {
+                        break Err(End::Close);
+                    }
+                    any = true;
+                    input.done();
+                }
+                Next::Foreign(kind) => {
+                    self.shared.metrics.foreign(kind);
+                    if kind == Foreign::Http {
+                        self.output.extend_from_slice(HTTP_ANSWER.as_bytes());
+                    }
+                    break Err(End::Close);
+                }
+            }
+            if self.output.len() >= FLUSH_BYTES {
+                self.flush().await?;
+            }
+        };
+        self.flush().await?;
+        result
+    }
+
+    /// Calls the method of `request` and appends its reply to the output.
+    async fn call(&mut self, request: Request<'_>, dialect: Dialect) -> Result<(), End> {
+        let shared = self.shared;
+        let method = match request.method() {
+            Ok(method) => method,
+            Err(answer) => {
+                return self.refuse(dialect, request.header, request.name(), answer);
+            }
+        };
+        let began = Instant::now();
+        shared.metrics.request(method);
+        let answer = {
+            let _in_flight = Held::new(&shared.metrics.in_flight);
+            let draining = || shared.is_stopping();
+            let call = calls::call(method, request, &*shared.api, &shared.metrics, draining);
+            let mut call = pin!(call);
+            match poll_once(call.as_mut()).await {
+                Some(answer) => answer,
+                None => {
+                    self.flush().await?;
+                    call.await
+                }
+            }
+        };
+        shared.metrics.answered(method, began.elapsed());
+        if request.is_oneway() {
+            return Ok(());
+        }
+        self.append(dialect, request.header, method.name(), answer)
+    }
+
+    /// Tells the peer why its message is not answered, unless nobody listens.
+    fn refuse(
+        &mut self,
+        dialect: Dialect,
+        header: Header,
+        name: &[u8],
+        answer: Answer,
+    ) -> Result<(), End> {
+        if let Answer::Refused(kind, _) = &answer {
+            self.shared.metrics.application_error(*kind);
+        }
+        if header.kind == calls::ONEWAY {
+            return Ok(());
+        }
+        // A name that is not text cannot be sent back as it came.
+        let name = String::from_utf8_lossy(name);
+        self.append(dialect, header, &name, answer)
+    }
+
+    fn append(
+        &mut self,
+        dialect: Dialect,
+        header: Header,
+        name: &str,
+        answer: Answer,
+    ) -> Result<(), End> {
+        let to = ReplyTo {
+            dialect,
+            strict: header.strict,
+            name,
+            seqid: header.seqid,
+        };
+        reply::append(&mut self.output, &to, answer).map_err(|error| {
+            tracing::error!(%error, method = name, "a reply could not be written");
+            End::Close
+        })
+    }
+
+    /// Writes the output; a peer that does not take it in time loses the
+    /// connection.
+    async fn flush(&mut self) -> Result<(), End> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let mut write = pin!(self.stream.write_all(&self.output));
+        // Nearly always the kernel takes it at once, and no timer is made.
+        let result = match poll_once(write.as_mut()).await {
+            Some(result) => result,
+            None => timeout(self.shared.config.message_timeout, write)
+                .await
+                .map_err(|_| End::Refused(Refused::SlowReply))?,
+        };
+        result?;
+        self.output.clear();
+        self.replied = Some(Instant::now());
+        Ok(())
+    }
+
+    /// At a stop, takes over what the kernel has received already.
+    ///
+    /// The runtime may not have noticed those bytes yet, and would then say
+    /// that there are none; so the kernel is asked directly.
+    fn read_the_rest(&mut self, input: &mut Input) -> Result<(), End> {
+        let socket = SockRef::from(&self.stream);
+        let mut chunk = vec![0; 16 * 1024];
+        let mut total = 0;
+        while total < LAST_BYTES {
+            match (&*socket).read(&mut chunk) {
+                Ok(0) => break,
+                Ok(count) => {
+                    total += count;
+                    input.space().extend_from_slice(&chunk[..count]);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return Err(End::Peer),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the writing side, and waits a little for the peer to do the same.
+    async fn close(&mut self) {
+        if self.stream.shutdown().await.is_err() {
+            return;
+        }
+        // Nothing was written lately: nothing can get lost.
+        let Some(until) = self.replied.map(|at| at + LINGER) else {
+            return;
+        };
+        let mut left = LAST_BYTES;
+        let mut chunk = vec![0; 4 * 1024];
+        while let Ok(Ok(count)) = timeout_at(until, self.stream.read(&mut chunk)).await {
+            left = left.saturating_sub(count);
+            if count == 0 || left == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Makes `timer` fire at `deadline` if it would fire later.
+fn move_earlier(timer: Pin<&mut Sleep>, deadline: Instant) {
+    if timer.deadline() > deadline {
+        timer.reset(deadline);
+    }
+}
+
+/// What `future` is ready with now, if it is.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_http_answer_has_the_length_that_it_tells() {
+        let (head, body) = HTTP_ANSWER.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+    }
+}

@@ -1,0 +1,109 @@
+//! The service's records as the structs of the IDL.
+
+use crate::domain::{IdRange, TypeRecord};
+use crate::ports::View;
+use crate::service::api::{NodeStatus, PartStatus, TypeStatus};
+
+use super::generated::{self, LiveState, NodeInfo, PartInfo, TypeInfo};
+
+/// A range, by its first id and its length.
+pub fn id_range(range: IdRange) -> generated::IdRange {
+    generated::IdRange {
+        first: range.start(),
+        count: count(range.len()),
+    }
+}
+
+/// The answer of describeType.
+pub fn type_info(status: TypeStatus) -> TypeInfo {
+    let unallocated = count(status.record.left());
+    let TypeRecord {
+        name,
+        mode,
+        state,
+        prefix,
+        description,
+        first_id,
+        next_id,
+        max_id,
+        min_range,
+        max_range,
+        load_interval_ms,
+        load_percentage,
+        lock_ttl_ms,
+        last_range,
+        last_load_ms,
+        instance,
+        history,
+        version,
+        created_ms,
+        updated_ms,
+    } = status.record;
+    TypeInfo {
+        name: Some(name.to_string()),
+        mode: Some(mode.as_str().to_owned()),
+        state: Some(state.as_str().to_owned()),
+        prefix: Some(prefix),
+        description: Some(description),
+        first_id: Some(first_id),
+        next_id: Some(next_id),
+        max_id: Some(max_id),
+        min_range: Some(min_range),
+        max_range: Some(max_range),
+        load_interval_ms: Some(load_interval_ms),
+        load_percentage: Some(load_percentage.as_fraction().into()),
+        lock_ttl_ms: Some(lock_ttl_ms),
+        last_range,
+        last_load_ms,
+        instance: Some(instance.0),
+        history: history.map(|history| history.to_string()),
+        version: Some(version),
+        created_ms: Some(created_ms),
+        updated_ms: Some(updated_ms),
+        unallocated: Some(unallocated),
+        live: status.view.as_ref().map(live_state),
+    }
+}
+
+fn live_state(view: &View) -> LiveState {
+    LiveState {
+        history: Some(view.history.to_string()),
+        published_history: view.published_history.as_ref().map(ToString::to_string),
+        live: Some(view.is_live()),
+        cursor: Some(view.cursor),
+        current: view.current.map(id_range),
+        update_id: Some(view.update_id),
+        second: view.second.map(id_range),
+        left: Some(count(view.left())),
+        used: Some(count(view.used)),
+        age_ms: Some(count(view.age_ms)),
+        due: Some(view.is_due()),
+    }
+}
+
+/// The answer of nodeStatus.
+pub fn node_info(status: NodeStatus) -> NodeInfo {
+    NodeInfo {
+        node: Some(status.node),
+        version: Some(status.version.to_owned()),
+        uptime_s: Some(count(status.uptime_s)),
+        ready: Some(status.ready),
+        draining: Some(status.draining),
+        types_loaded: Some(count(status.types_loaded)),
+        parts: Some(status.parts.into_iter().map(part_info).collect()),
+    }
+}
+
+fn part_info(part: PartStatus) -> PartInfo {
+    PartInfo {
+        name: Some(part.name),
+        kind: Some(part.kind.to_owned()),
+        reachable: Some(part.reachable),
+        error: part.error,
+    }
+}
+
+/// Thrift has no unsigned numbers; no count here comes near the end of i64.
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

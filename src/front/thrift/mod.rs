@@ -1,0 +1,33 @@
+//! The Thrift front: an async server for `idl/idgen.thrift`.
+//!
+//! ```text
+//! server      accepts, counts and joins connections; shuts down in order
+//! connection  one task per connection: bytes in, calls in order, bytes out
+//! messages    cuts the bytes of a connection into messages
+//! wire        what the bytes mean, without trusting them
+//! calls       which method, are its arguments there, what does the service say
+//! codes       the one table from errors to the wire
+//! reply       generated structs through the official crate's protocols
+//! ```
+//!
+//! Promise: every request that was received completely gets exactly one reply,
+//! in order, also while the server shuts down; and whatever one peer sends or
+//! fails to send costs that peer's connection, never another's.
+
+pub mod add_new_id;
+mod calls;
+pub mod codes;
+mod connection;
+mod convert;
+#[allow(missing_docs, dead_code, unused_imports, clippy::all)] // As the compiler makes it.
+#[rustfmt::skip]
+pub mod generated;
+mod messages;
+mod metrics;
+mod reply;
+mod server;
+pub mod wire;
+
+pub use generated::{IdGenException, IdGenServiceSyncClient, TIdGenServiceSyncClient};
+pub use metrics::ThriftMetrics;
+pub use server::{Served, ThriftConfig, ThriftServer};

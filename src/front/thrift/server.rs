@@ -1,0 +1,225 @@
+//! Accepting connections, and shutting down in order.
+//!
+//! One task accepts; each connection is a task of its own that this one joins.
+//! At a stop the listener closes first, then every connection answers what it
+//! has received and closes; what is not done after the drain time is cut.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::service::api::IdApi;
+
+use super::connection::{self, Shared};
+use super::metrics::{Refused, ThriftMetrics};
+
+/// How long to wait after the system failed to give a connection. Without
+/// file descriptors, say, it fails again at once, and the loop would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The limits of a Thrift port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThriftConfig {
+    /// Where to listen. Port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// Longest message in bytes, 1 KiB to below 16 MiB.
+    pub max_frame_bytes: usize,
+    /// Most connections at a time, at least 1. One more is closed at once.
+    pub max_connections: usize,
+    /// How long a connection may be silent between messages.
+    pub idle_timeout: Duration,
+    /// How long a message that has begun may take to arrive, and a reply to be taken.
+    pub message_timeout: Duration,
+    /// How long a shutdown waits for connections to finish.
+    pub drain: Duration,
+}
+
+impl ThriftConfig {
+    /// Smallest legal `max_frame_bytes`.
+    pub const MIN_FRAME: usize = 1_024;
+    /// Largest legal `max_frame_bytes`: a frame's length begins with a zero
+    /// byte, by which framed transport is told from everything else.
+    pub const MAX_FRAME: usize = (1 << 24) - 1;
+
+    /// The defaults, on `addr`.
+    pub fn new(addr: SocketAddr) -> Self {
+        ThriftConfig {
+            addr,
+            max_frame_bytes: 64 * 1024,
+            max_connections: 10_000,
+            idle_timeout: Duration::from_secs(600),
+            message_timeout: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+        }
+    }
+
+    /// Checks the limits; the message names the setting.
+    pub fn validate(&self) -> Result<(), String> {
+        let frames = Self::MIN_FRAME..=Self::MAX_FRAME;
+        if !frames.contains(&self.max_frame_bytes) {
+            return Err(format!(
+                "max_frame_bytes {} is out of range: it must be from {} to {}",
+                self.max_frame_bytes,
+                Self::MIN_FRAME,
+                Self::MAX_FRAME
+            ));
+        }
+        if self.max_connections == 0 {
+            return Err("max_connections must be at least 1".to_owned());
+        }
+        for (name, value) in [
+            ("idle_timeout", self.idle_timeout),
+            ("message_timeout", self.message_timeout),
+        ] {
+            if value.is_zero() {
+                return Err(format!("{name} must be longer than 0"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Connections that were not done after the drain time and were cut.
+    pub cut: usize,
+}
+
+/// A bound port that is not served yet.
+#[derive(Debug)]
+pub struct ThriftServer {
+    listener: TcpListener,
+    addr: SocketAddr,
+    config: ThriftConfig,
+}
+
+impl ThriftServer {
+    /// Takes the port. Fails if a limit is out of range (`InvalidInput`) or
+    /// the port cannot be had. Clients that connect wait until
+    /// [`serve`](Self::serve) runs.
+    pub async fn bind(config: ThriftConfig) -> io::Result<Self> {
+        config
+            .validate()
+            .map_err(|message| io::Error::new(ErrorKind::InvalidInput, message))?;
+        let listener = TcpListener::bind(config.addr).await?;
+        let addr = listener.local_addr()?;
+        Ok(ThriftServer {
+            listener,
+            addr,
+            config,
+        })
+    }
+
+    /// Where it listens, with the port that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Serves until `shutdown` turns true or its sender is dropped, then
+    /// drains: every request that was received completely is answered, unless
+    /// that takes longer than the drain time. All its tasks have ended when
+    /// this returns.
+    pub async fn serve<A: IdApi>(
+        self,
+        api: Arc<A>,
+        metrics: Arc<ThriftMetrics>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Served {
+        let mut stop = shutdown.clone();
+        let shared = Arc::new(Shared {
+            api,
+            metrics,
+            config: self.config,
+            stop: shutdown,
+        });
+        let mut connections = JoinSet::new();
+        // Until when not to accept, after a failure.
+        let mut pause: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(ended) = connections.join_next() => note_end(&shared.metrics, ended),
+                accepted = accept(&self.listener, pause) => match accepted {
+                    Ok(stream) => {
+                        pause = None;
+                        if connections.len() >= shared.config.max_connections {
+                            shared.metrics.refused(Refused::Limit);
+                            continue;
+                        }
+                        shared.metrics.accepted.inc();
+                        connections.spawn(connection::run(stream, Arc::clone(&shared)));
+                    }
+                    Err(error) => {
+                        shared.metrics.refused(Refused::Accept);
+                        if pause.is_none() {
+                            tracing::warn!(%error, "cannot accept Thrift connections");
+                        }
+                        pause = Some(Instant::now() + ACCEPT_PAUSE);
+                    }
+                },
+            }
+        }
+        drop(self.listener);
+        drain(connections, &shared.metrics, shared.config.drain).await
+    }
+}
+
+/// The next connection, not before `pause` if the last attempt failed.
+async fn accept(listener: &TcpListener, pause: Option<Instant>) -> io::Result<TcpStream> {
+    if let Some(pause) = pause {
+        sleep_until(pause).await;
+    }
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Replies are written whole, so waiting for more bytes to send
+                // with them (Nagle) only costs time. Not worth a connection.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            // The peer was gone before its turn came; says nothing of us.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionAborted
+                        | ErrorKind::ConnectionReset
+                        | ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn note_end(metrics: &ThriftMetrics, ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        metrics.refused(Refused::Panic);
+        tracing::error!(%error, "the task of a Thrift connection broke down");
+    }
+}
+
+async fn drain(mut connections: JoinSet<()>, metrics: &ThriftMetrics, limit: Duration) -> Served {
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            note_end(metrics, ended);
+        }
+    };
+    let cut = match timeout(limit, all).await {
+        Ok(()) => 0,
+        Err(_) => connections.len(),
+    };
+    if cut > 0 {
+        tracing::warn!(cut, "Thrift connections were not done in time");
+        connections.shutdown().await;
+    }
+    Served { cut }
+}
