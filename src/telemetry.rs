@@ -1,5 +1,7 @@
 //! Logs: to standard error, a line an event, for people or for programs.
 
+use std::io::{IsTerminal, stderr};
+
 use tracing::Level;
 use tracing_subscriber::fmt;
 
@@ -15,7 +17,11 @@ pub fn start_log(settings: &LogSettings) {
         LogLevel::Debug => Level::DEBUG,
         LogLevel::Trace => Level::TRACE,
     };
-    let log = fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let log = fmt()
+        .with_max_level(level)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .with_target(false);
     // An error means that a log was started before.
     let _ = match settings.format {
         LogFormat::Text => log.try_init(),

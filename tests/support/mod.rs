@@ -4,6 +4,7 @@
 
 pub mod mariadb;
 pub mod mysql8;
+pub mod node;
 pub mod redis;
 pub mod sql_server;
 pub mod tls;

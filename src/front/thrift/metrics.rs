@@ -170,6 +170,11 @@ impl ThriftMetrics {
         })
     }
 
+    /// How many complete requests were received so far.
+    pub fn requests(&self) -> u64 {
+        self.methods.iter().map(|m| m.requests.get()).sum()
+    }
+
     /// A complete request for `method` was received.
     pub(super) fn request(&self, method: Method) {
         self.methods[method as usize].requests.inc();

@@ -1,0 +1,286 @@
+//! Nodes and clusters of real processes.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::mariadb::MariaDb;
+use super::redis::RedisServer;
+use super::sql_server::TestDb;
+use super::{TempFolder, free_port, send_signal};
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_idgen");
+/// The admin token of every node in the tests.
+pub const TOKEN: &str = "a-token-for-tests";
+
+/// `idgen` with `arguments`, and nothing of this machine's settings.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("IDGEN_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs `idgen` to its end.
+pub fn idgen(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program runs")
+}
+
+/// A running node, killed on drop.
+pub struct Node {
+    /// `127.0.0.1:PORT` of Thrift.
+    pub thrift: String,
+    /// `http://127.0.0.1:PORT`.
+    pub url: String,
+    arguments: Vec<String>,
+    log: Arc<Mutex<String>>,
+    child: Option<Child>,
+}
+
+impl Node {
+    /// Starts a node with further arguments, and waits until it is ready.
+    pub fn start(arguments: &[&str]) -> Node {
+        let thrift = format!("127.0.0.1:{}", free_port());
+        let http = format!("127.0.0.1:{}", free_port());
+        let mut all = vec!["serve", "--thrift", &thrift, "--http", &http];
+        all.extend(arguments);
+        let mut node = Node {
+            arguments: all.iter().map(|a| a.to_string()).collect(),
+            url: format!("http://{http}"),
+            thrift,
+            log: Arc::default(),
+            child: None,
+        };
+        node.start_again();
+        node
+    }
+
+    /// Starts it as before, and waits until it is ready.
+    pub fn start_again(&mut self) {
+        assert!(self.child.is_none(), "the node runs already");
+        let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
+        let mut child = command(&arguments)
+            .env("IDGEN_ADMIN_TOKEN", TOKEN)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let errors = BufReader::new(child.stderr.take().expect("piped"));
+        let log = self.log.clone();
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let mut log = log.lock().expect("never poisoned");
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        self.child = Some(child);
+        self.wait_for("readiness", Duration::from_secs(30), |node| node.is_ready());
+    }
+
+    /// Waits until `holds`, at most `limit`; panics with the log otherwise.
+    pub fn wait_for(&mut self, what: &str, limit: Duration, holds: impl Fn(&Node) -> bool) {
+        let bound = Instant::now() + limit;
+        while !holds(self) {
+            let ended = self.child.as_mut().and_then(|c| c.try_wait().ok().flatten());
+            assert!(
+                ended.is_none() && Instant::now() < bound,
+                "waited for {what} in vain ({ended:?}); the log:\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        ureq::get(format!("{}/readyz", self.url)).call().is_ok_and(|r| r.status() == 200)
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("never poisoned").clone()
+    }
+
+    /// Runs a client command against this node; panics if it fails.
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let output = self.try_run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(output.status.success(), "idgen {arguments:?}: {error}\n{}", self.log());
+        String::from_utf8_lossy(&output.stdout).to_string()
+    }
+
+    /// Runs a client command against this node.
+    pub fn try_run(&self, arguments: &[&str]) -> Output {
+        command(arguments)
+            .env("IDGEN_URL", &self.url)
+            .env("IDGEN_ADMIN_TOKEN", TOKEN)
+            .output()
+            .expect("the program runs")
+    }
+
+    /// The value of a metric whose line begins with `name`; 0 without one.
+    pub fn metric(&self, name: &str) -> f64 {
+        let mut answer = ureq::get(format!("{}/metrics", self.url)).call().expect("metrics");
+        let text = answer.body_mut().read_to_string().expect("text");
+        let lines = text.lines().filter(|l| l.starts_with(name));
+        lines.filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the node runs").id()
+    }
+
+    /// Kills it at once.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("the node can be killed");
+            child.wait().expect("the node ends");
+        }
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("the node runs");
+        send_signal(child.id(), "TERM");
+        let bound = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < bound, "the node does not stop; the log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A private MariaDB, a private Redis, and what nodes need to use them.
+pub struct Cluster {
+    /// The range store's server.
+    pub mariadb: MariaDb,
+    /// The dispatcher's server.
+    pub redis: RedisServer,
+    /// The database, with schema and account.
+    pub db: TestDb,
+    folder: TempFolder,
+}
+
+impl Cluster {
+    /// Starts both servers and makes the schema with `idgen schema apply`.
+    pub fn start() -> Cluster {
+        Self::with_redis(RedisServer::start())
+    }
+
+    /// With a Redis of the test's own making.
+    pub fn with_redis(redis: RedisServer) -> Cluster {
+        let mariadb = MariaDb::start();
+        let db = TestDb::empty(&mariadb);
+        let applied = idgen(&["schema", "apply", "--mysql", &db.admin.url]);
+        let error = String::from_utf8_lossy(&applied.stderr).to_string();
+        assert!(applied.status.success(), "schema apply: {error}");
+        db.create_account(&mariadb);
+        Cluster { mariadb, redis, db, folder: TempFolder::new("cluster") }
+    }
+
+    /// Starts a node of the cluster.
+    pub fn node(&self) -> Node {
+        Node::start(&[
+            "--mysql",
+            &self.db.app.url,
+            "--redis",
+            &self.redis.url(),
+            "--data",
+            self.folder.path().to_str().expect("UTF-8"),
+        ])
+    }
+
+    /// Asks the database as its administrator.
+    pub fn sql(&self, sql: &str) -> String {
+        self.mariadb.sql(&self.db.name, sql)
+    }
+}
+
+/// `idgen verify` in the background.
+pub struct Verify {
+    child: Child,
+    progress: Arc<Mutex<String>>,
+}
+
+impl Verify {
+    /// Starts it through `nodes`, with further arguments.
+    pub fn start(nodes: &[&Node], id_type: &str, seconds: u32, arguments: &[&str]) -> Verify {
+        let seconds = seconds.to_string();
+        let mut all = vec!["verify", "--type", id_type, "--seconds", &seconds, "--json"];
+        for node in nodes {
+            all.extend(["--node", &node.thrift]);
+        }
+        all.extend(arguments);
+        let mut child = command(&all)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let errors = BufReader::new(child.stderr.take().expect("piped"));
+        let progress = Arc::new(Mutex::new(String::new()));
+        let shared = progress.clone();
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let mut progress = shared.lock().expect("never poisoned");
+                progress.push_str(&line);
+                progress.push('\n');
+            }
+        });
+        Verify { child, progress }
+    }
+
+    /// Waits until it has counted for about a second.
+    pub fn wait_until_busy(&self) {
+        let bound = Instant::now() + Duration::from_secs(20);
+        while self.progress.lock().expect("never poisoned").lines().count() < 2 {
+            assert!(Instant::now() < bound, "verify makes no progress");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for the end and returns the report.
+    pub fn finish(self) -> Value {
+        let output = self.child.wait_with_output().expect("verify ends");
+        let text = String::from_utf8_lossy(&output.stdout).to_string();
+        serde_json::from_str(&text).unwrap_or_else(|e| {
+            let progress = self.progress.lock().expect("never poisoned");
+            panic!("verify ended with {:?}: {e}\n{text}\n{progress}", output.status)
+        })
+    }
+
+    /// Waits for the end; panics unless it is clean. Returns the report.
+    pub fn finish_clean(self) -> Value {
+        let report = self.finish();
+        assert_eq!(report["duplicates"], 0, "{report:#}");
+        assert_eq!(report["order_violations"], 0, "{report:#}");
+        assert_eq!(report["clean"], true, "{report:#}");
+        assert!(report["ids"].as_u64().expect("a number") > 1_000, "{report:#}");
+        report
+    }
+}
+
+/// A folder of a node with the embedded store.
+pub fn data_folder() -> (TempFolder, PathBuf) {
+    let folder = TempFolder::new("data");
+    let path = folder.path().join("data");
+    (folder, path)
+}
