@@ -28,13 +28,8 @@ use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use crate::telemetry;
 
 /// What the command line needs of the rest of the program.
-pub const WIRING: Wiring = Wiring {
-    serve,
-    schema_apply,
-    schema_check,
-    schema_print: mysql::schema::print,
-    mysql_facts,
-};
+pub const WIRING: Wiring =
+    Wiring { serve, schema_apply, schema_check, schema_print: mysql::schema::print, mysql_facts };
 
 /// The name under which `--redis` is registered in a cluster without instances.
 const DEFAULT_INSTANCE: &str = "default";
@@ -118,14 +113,12 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
     let built = build(&settings).await?;
-    let service = Service::start(built.config, built.ports, service_metrics)
-        .await
-        .map_err(failure)?;
+    let service =
+        Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
     let service = Arc::new(service);
     let (stop_thrift, thrift_stop) = watch::channel(false);
     let (stop_http, http_stop) = watch::channel(false);
-    let mut thrift =
-        tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics, thrift_stop));
+    let mut thrift = tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics, thrift_stop));
     let mut http =
         tokio::spawn(built.http.serve(service.clone(), registry, built.access, http_stop));
     // Somebody may have started the node without a terminal.
@@ -173,10 +166,8 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     .await
     .map_err(Failure::failed)?;
     let access = token::resolve(settings).map_err(Failure::failed)?;
-    let redis = RedisOptions {
-        timeout: settings.redis.timeout,
-        ca_file: settings.redis.ca_file.clone(),
-    };
+    let redis =
+        RedisOptions { timeout: settings.redis.timeout, ca_file: settings.redis.ca_file.clone() };
     let (store, memory, store_kind): (Arc<dyn RangeStore>, _, _) = match &settings.store.mysql {
         Some(_) => {
             let store = MysqlStore::connect(mysql_options(&settings.store)?)

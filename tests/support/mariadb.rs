@@ -19,22 +19,16 @@ impl MariaDb {
     pub fn start_with(arguments: &[&str]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(|a| a.to_string()).collect();
         let program = "/usr/sbin/mariadbd".into();
-        MariaDb(SqlServer::start(
-            "mariadb",
-            program,
-            &arguments,
-            None,
-            |data| {
-                let output = Command::new("mariadb-install-db")
-                    .args(["--no-defaults", "--user=root", "--skip-test-db"])
-                    .arg("--auth-root-authentication-method=normal")
-                    .arg(format!("--datadir={}", data.display()))
-                    .output()
-                    .expect("mariadb-server is installed: run `make test-deps`");
-                let error = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "mariadb-install-db: {error}");
-            },
-        ))
+        MariaDb(SqlServer::start("mariadb", program, &arguments, None, |data| {
+            let output = Command::new("mariadb-install-db")
+                .args(["--no-defaults", "--user=root", "--skip-test-db"])
+                .arg("--auth-root-authentication-method=normal")
+                .arg(format!("--datadir={}", data.display()))
+                .output()
+                .expect("mariadb-server is installed: run `make test-deps`");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "mariadb-install-db: {error}");
+        }))
     }
 }
 

@@ -8,9 +8,7 @@ use super::sql_server::SqlServer;
 
 fn home() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
-    target
-        .expect("a folder of the target folder")
-        .join("mysql8")
+    target.expect("a folder of the target folder").join("mysql8")
 }
 
 /// Starts a server on new, empty data.
@@ -24,22 +22,16 @@ pub fn start() -> SqlServer {
     );
     let base = format!("--basedir={}", home.display());
     let arguments = [base.clone(), "--mysqlx=OFF".to_owned()];
-    SqlServer::start(
-        "mysql8",
-        program.clone(),
-        &arguments,
-        Some(preload),
-        |data| {
-            let output = Command::new(&program)
-                .args(["--no-defaults", "--initialize-insecure", "--user=root"])
-                .arg(&base)
-                .arg(format!("--datadir={}", data.display()))
-                .output()
-                .expect("mysqld runs");
-            let error = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "mysqld --initialize: {error}");
-        },
-    )
+    SqlServer::start("mysql8", program.clone(), &arguments, Some(preload), |data| {
+        let output = Command::new(&program)
+            .args(["--no-defaults", "--initialize-insecure", "--user=root"])
+            .arg(&base)
+            .arg(format!("--datadir={}", data.display()))
+            .output()
+            .expect("mysqld runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "mysqld --initialize: {error}");
+    })
 }
 
 /// One server for all tests of a binary; each makes a database of its own.

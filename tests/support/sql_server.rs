@@ -155,14 +155,8 @@ impl SqlServer {
             .arg(format!("--pid-file={}", path.join("server.pid").display()))
             .arg(format!("--port={}", self.port))
             .arg(format!("--ssl-ca={}", self.certificates.ca_cert.display()))
-            .arg(format!(
-                "--ssl-cert={}",
-                self.certificates.server_cert.display()
-            ))
-            .arg(format!(
-                "--ssl-key={}",
-                self.certificates.server_key.display()
-            ))
+            .arg(format!("--ssl-cert={}", self.certificates.server_cert.display()))
+            .arg(format!("--ssl-key={}", self.certificates.server_key.display()))
             .args(["--bind-address=127.0.0.1", "--user=root"])
             .args(["--skip-log-bin", "--innodb-buffer-pool-size=32M"])
             .envs(self.preload.iter().map(|library| ("LD_PRELOAD", library)))
@@ -175,10 +169,7 @@ impl SqlServer {
         self.child = Some(child);
         let bound = Instant::now() + Duration::from_secs(60);
         while !greets(self.port) {
-            let exited = self
-                .child
-                .as_mut()
-                .and_then(|c| c.try_wait().ok().flatten());
+            let exited = self.child.as_mut().and_then(|c| c.try_wait().ok().flatten());
             assert!(
                 exited.is_none() && Instant::now() < bound,
                 "the server does not answer; its log:\n{}",
@@ -200,11 +191,7 @@ impl Drop for SqlServer {
 /// for the end of a pipe whose other end only this process holds.
 fn watchdog(pid: u32, folder: &Path) -> Child {
     Command::new("sh")
-        .args([
-            "-c",
-            r#"cat >/dev/null; kill -9 "$1"; rm -rf "$2""#,
-            "watchdog",
-        ])
+        .args(["-c", r#"cat >/dev/null; kill -9 "$1"; rm -rf "$2""#, "watchdog"])
         .arg(pid.to_string())
         .arg(folder)
         .stdin(Stdio::piped())
@@ -260,9 +247,7 @@ impl TestDb {
 
     /// Makes the account as `procedures/account.sql` does.
     pub fn create_account(&self, server: &SqlServer) {
-        let script = ACCOUNT
-            .replace("idgen_app", &self.name)
-            .replace("change-me", Self::PASSWORD);
+        let script = ACCOUNT.replace("idgen_app", &self.name).replace("change-me", Self::PASSWORD);
         server.sql(&self.name, &script);
     }
 }
