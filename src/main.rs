@@ -8,10 +8,7 @@ use idgen::cli::{Console, run};
 
 fn main() -> ExitCode {
     let environment = std::env::vars_os().collect();
-    let mut console = Console {
-        input: &mut io::stdin().lock(),
-        out: &mut io::stdout(),
-        err: &mut io::stderr(),
-    };
+    let mut console =
+        Console { input: &mut io::stdin().lock(), out: &mut io::stdout(), err: &mut io::stderr() };
     ExitCode::from(run(std::env::args_os(), &environment, &mut console, &WIRING))
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncClient};
-use support::node::{Cluster, Node, Verify, data_folder, idgen};
+use support::node::{Cluster, Node, Verify, data_folder, exclusive, idgen};
 use support::redis::RedisServer;
 use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
 use thrift::transport::{
@@ -59,18 +59,12 @@ fn a_killed_node_costs_its_own_connections_only() {
     nodes[1].kill();
     nodes[1].start_again();
     let report = verify.finish_clean();
-    // Each of its ten clients lost one call, and retried its connection at a
-    // bounded pace; the others saw nothing.
+    // Each of its ten clients lost one call, and tried its connection again at
+    // a bounded pace; the others saw nothing.
     let by_code = report["errors_by_code"].as_object().unwrap();
-    assert!(
-        by_code.keys().all(|code| code.starts_with("connect")
-            || code.contains("lost")
-            || code.contains("closed")
-            || code.contains("reset")
-            || code.contains("refused")
-            || code.contains("transport")),
-        "{report:#}"
-    );
+    let connection = |code: &String| ["connect", "disconnected"].contains(&code.as_str());
+    assert!(by_code.keys().all(connection), "{report:#}");
+    assert!(report["errors"].as_u64().unwrap() <= 10 + 10 * 20, "{report:#}");
     assert!(report["calls_by_node"][1].as_u64().unwrap() > 0, "it came back: {report:#}");
 }
 
@@ -93,7 +87,9 @@ fn a_lock_holder_killed_between_allocation_and_publication() {
     wait_for("the refill waits for the row", || {
         let waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
                        WHERE INFO LIKE '%FOR UPDATE%' AND USER = DATABASE()";
-        cluster.redis.cli(&["exists", "idgen:{order}:lock"]) == "1" && cluster.sql(waiting) != "0"
+        let locked = cluster.redis.cli(&["exists", "idgen:{order}:lock"]);
+        eprintln!("{locked} {} {}", cluster.sql(waiting), cluster.sql("SHOW FULL PROCESSLIST"));
+        locked == "1" && cluster.sql(waiting) != "0"
     });
     holder.kill();
     let ranges = "SELECT COUNT(*) FROM idgen_ranges WHERE name = 'order'";
@@ -248,6 +244,7 @@ fn ids_are_durable_before_they_are_visible() {
 /// SIGTERM under load: whatever the node has accepted it answers.
 #[test]
 fn an_orderly_stop_fails_no_accepted_call() {
+    let _turn = exclusive();
     let (_folder, data) = data_folder();
     let mut node = Node::start(&["--data", data.to_str().unwrap()]);
     node.run(&["type", "add", "order"]);
@@ -285,6 +282,7 @@ fn an_orderly_stop_fails_no_accepted_call() {
 
 #[test]
 fn the_embedded_store_survives_a_kill() {
+    let _turn = exclusive();
     let (_folder, data) = data_folder();
     let mut node = Node::start(&["--data", data.to_str().unwrap()]);
     node.run(&["type", "add", "order", "--min-range", "20", "--max-range", "500"]);

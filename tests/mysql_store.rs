@@ -57,13 +57,7 @@ fn name(text: &str) -> TypeName {
 }
 
 fn request(name: &TypeName) -> NextRange<'_> {
-    NextRange {
-        name,
-        target: None,
-        usage: None,
-        floor: 0,
-        owner: "test",
-    }
+    NextRange { name, target: None, usage: None, floor: 0, owner: "test" }
 }
 
 async fn store(db: &TestDb) -> Arc<MysqlStore> {
@@ -73,19 +67,14 @@ async fn store(db: &TestDb) -> Arc<MysqlStore> {
 /// A store with one Redis instance and one type.
 async fn with_type(db: &TestDb, spec: &TypeSpec) -> Arc<MysqlStore> {
     let store = store(db).await;
-    let instance = InstanceSpec {
-        name: "main".into(),
-        url: "redis://:secret@h:1".into(),
-    };
+    let instance = InstanceSpec { name: "main".into(), url: "redis://:secret@h:1".into() };
     store.add_instance(&instance, "test").await.unwrap();
     store.create_type(spec, "test").await.unwrap();
     store
 }
 
 async fn admin(db: &TestDb) -> Conn {
-    Conn::new(Opts::from_url(&db.admin.url).unwrap())
-        .await
-        .unwrap()
+    Conn::new(Opts::from_url(&db.admin.url).unwrap()).await.unwrap()
 }
 
 async fn conforms(server: &SqlServer) {
@@ -162,20 +151,13 @@ async fn the_rule_of_the_domain_holds(server: &SqlServer) {
             ..TypeChange::default()
         };
         let record = store.alter_type(&spec.name, &change, "test").await.unwrap();
-        let usage = (draw() % 4 != 0).then(|| Usage {
-            consumed: draw(),
-            elapsed_ms: draw(),
-        });
+        let usage = (draw() % 4 != 0).then(|| Usage { consumed: draw(), elapsed_ms: draw() });
         let floor = match draw() % 8 {
             0 => record.next_id + (draw() % 1_000) as i64,
             _ => (draw() % record.next_id as u64) as i64,
         };
         let expected = allocation::next_range(&record, usage, floor).unwrap();
-        let request = NextRange {
-            usage,
-            floor,
-            ..request(&spec.name)
-        };
+        let request = NextRange { usage, floor, ..request(&spec.name) };
         let given = store.next_range(request).await.unwrap();
         let what = format!("{record:?} {usage:?} {floor}");
         assert_eq!((given.range, given.update_id), expected, "{what}");
@@ -224,56 +206,34 @@ async fn names_are_checked_byte_by_byte(server: &SqlServer) {
     assert_eq!(errno(answer), 45101);
     let longest = "z".repeat(128);
     for text in ["kelvin", "0", "Shop.order:2026-11_x", longest.as_str()] {
-        store
-            .create_type(&TypeSpec::new(name(text)), "test")
-            .await
-            .unwrap();
+        store.create_type(&TypeSpec::new(name(text)), "test").await.unwrap();
         // The longest names fit into every message.
         store.set_retired(&name(text), true, "test").await.unwrap();
         let error = store.next_range(request(&name(text))).await.unwrap_err();
         assert_eq!(code(&error), ErrorCode::Retired, "{error}");
-        let error = store
-            .create_type(&TypeSpec::new(name(text)), "test")
-            .await
-            .unwrap_err();
+        let error = store.create_type(&TypeSpec::new(name(text)), "test").await.unwrap_err();
         assert_eq!(code(&error), ErrorCode::AlreadyExists, "{error}");
         store.set_retired(&name(text), false, "test").await.unwrap();
         let floor = i64::MAX;
-        let error = store
-            .reserve(&name(text), 1, floor, "test")
-            .await
-            .unwrap_err();
+        let error = store.reserve(&name(text), 1, floor, "test").await.unwrap_err();
         assert_eq!(code(&error), ErrorCode::Exhausted, "{error}");
         let count = TypeSpec::LONGEST_RANGE;
-        let error = store
-            .reserve(&name(text), count, i64::MAX - 2, "test")
-            .await;
+        let error = store.reserve(&name(text), count, i64::MAX - 2, "test").await;
         assert_eq!(code(&error.unwrap_err()), ErrorCode::Exhausted);
-        let change = TypeChange {
-            expected_version: Some(i64::MAX),
-            ..TypeChange::default()
-        };
+        let change = TypeChange { expected_version: Some(i64::MAX), ..TypeChange::default() };
         let error = store.alter_type(&name(text), &change, "test").await;
         assert_eq!(code(&error.unwrap_err()), ErrorCode::Conflict);
         let (one, two) = (History::new("a".repeat(64)), History::new("b".repeat(64)));
         let instance = store.instances().await.unwrap()[0].id;
         let own = name(text);
-        let refill = |instance, history| NextRange {
-            target: Some((instance, history)),
-            ..request(&own)
-        };
+        let refill =
+            |instance, history| NextRange { target: Some((instance, history)), ..request(&own) };
         store.next_range(refill(instance, &one)).await.unwrap();
         store.next_range(refill(instance, &two)).await.unwrap();
         let answer = store.next_range(refill(instance, &one)).await;
-        assert!(
-            matches!(answer, Err(StoreError::Superseded { .. })),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Err(StoreError::Superseded { .. })), "{answer:?}");
         let answer = store.next_range(refill(InstanceId(i64::MAX), &two)).await;
-        assert!(
-            matches!(answer, Err(StoreError::NotAssigned { .. })),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Err(StoreError::NotAssigned { .. })), "{answer:?}");
     }
 }
 
@@ -300,20 +260,10 @@ async fn highest_numbers_by_call(server: &SqlServer) {
     spec.min_range = TypeSpec::LONGEST_RANGE;
     spec.load_percentage = LoadPercentage::from_fraction(1.0).unwrap();
     let store = with_type(&db, &spec).await;
-    let usage = Some(Usage {
-        consumed: u64::MAX,
-        elapsed_ms: u64::MAX,
-    });
-    let ranged = NextRange {
-        usage,
-        floor: i64::MAX - 2,
-        ..request(&spec.name)
-    };
+    let usage = Some(Usage { consumed: u64::MAX, elapsed_ms: u64::MAX });
+    let ranged = NextRange { usage, floor: i64::MAX - 2, ..request(&spec.name) };
     let given = store.next_range(ranged).await.unwrap();
-    assert_eq!(
-        (given.range.start(), given.range.end()),
-        (i64::MAX - 2, i64::MAX)
-    );
+    assert_eq!((given.range.start(), given.range.end()), (i64::MAX - 2, i64::MAX));
     assert_eq!(given.update_id, i64::MAX);
     let error = store.reserve(&spec.name, 1, 0, "test").await.unwrap_err();
     assert_eq!(code(&error), ErrorCode::Exhausted);
@@ -338,21 +288,10 @@ async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
     server.sql(&db.name, "DELETE FROM idgen_counter");
     let history = History::new("a");
     let target = Some((instance, &history));
-    let error = store
-        .next_range(NextRange {
-            target,
-            ..request(&spec.name)
-        })
-        .await;
+    let error = store.next_range(NextRange { target, ..request(&spec.name) }).await;
     assert!(error.is_err(), "{error:?}");
-    store
-        .set_retired(&spec.name, true, "test")
-        .await
-        .unwrap_err();
-    store
-        .alter_type(&spec.name, &TypeChange::default(), "test")
-        .await
-        .unwrap_err();
+    store.set_retired(&spec.name, true, "test").await.unwrap_err();
+    store.alter_type(&spec.name, &TypeChange::default(), "test").await.unwrap_err();
     let other = TypeSpec::new(name("torn-too"));
     store.create_type(&other, "test").await.unwrap_err();
     store.remove_instance("main", "test").await.unwrap_err();
@@ -360,21 +299,9 @@ async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
     assert_eq!(store.range_log(&spec.name, 9).await.unwrap(), log);
     assert_eq!(store.latest_change().await.unwrap(), seen);
     assert_eq!(store.find_type(&other.name).await.unwrap(), None);
-    assert_eq!(
-        server.sql(&db.name, "SELECT COUNT(*) FROM idgen_type_history"),
-        "0"
-    );
-    server.sql(
-        &db.name,
-        &format!("INSERT INTO idgen_counter VALUES ('change', {seen})"),
-    );
-    store
-        .next_range(NextRange {
-            target,
-            ..request(&spec.name)
-        })
-        .await
-        .unwrap();
+    assert_eq!(server.sql(&db.name, "SELECT COUNT(*) FROM idgen_type_history"), "0");
+    server.sql(&db.name, &format!("INSERT INTO idgen_counter VALUES ('change', {seen})"));
+    store.next_range(NextRange { target, ..request(&spec.name) }).await.unwrap();
 
     // A next_id that was set back by hand: the log refuses the second giving.
     server.sql(&db.name, "UPDATE idgen_type SET next_id = 1");
@@ -390,29 +317,18 @@ async fn refills_do_not_wait_for_changes(server: &SqlServer) {
     let instance = store.instances().await.unwrap()[0].id;
     let history = History::new("a");
     let target = Some((instance, &history));
-    let refill = || NextRange {
-        target,
-        ..request(&spec.name)
-    };
+    let refill = || NextRange { target, ..request(&spec.name) };
     store.next_range(refill()).await.unwrap();
     let seen = store.latest_change().await.unwrap();
     // Somebody is in the middle of a change, and stays there.
     let mut other = admin(&db).await;
     other.query_drop("START TRANSACTION").await.unwrap();
-    other
-        .query_drop("UPDATE idgen_counter SET value = value + 1")
-        .await
-        .unwrap();
+    other.query_drop("UPDATE idgen_counter SET value = value + 1").await.unwrap();
     store.next_range(refill()).await.unwrap();
     store.reserve(&spec.name, 5, 0, "test").await.unwrap();
     assert_eq!(store.latest_change().await.unwrap(), seen);
-    let blocked = store
-        .create_type(&TypeSpec::new(name("later")), "test")
-        .await;
-    assert!(
-        matches!(blocked, Err(StoreError::Unavailable(_))),
-        "{blocked:?}"
-    );
+    let blocked = store.create_type(&TypeSpec::new(name("later")), "test").await;
+    assert!(matches!(blocked, Err(StoreError::Unavailable(_))), "{blocked:?}");
 }
 
 async fn a_lock_that_is_held_too_long_is_unavailable(server: &SqlServer) {
@@ -420,43 +336,25 @@ async fn a_lock_that_is_held_too_long_is_unavailable(server: &SqlServer) {
     db.app.timeout = Duration::from_secs(3);
     let spec = TypeSpec::new(name("locked"));
     let store = with_type(&db, &spec).await;
-    store
-        .create_type(&TypeSpec::new(name("free")), "test")
-        .await
-        .unwrap();
+    store.create_type(&TypeSpec::new(name("free")), "test").await.unwrap();
     let mut other = admin(&db).await;
     other.query_drop("START TRANSACTION").await.unwrap();
-    other
-        .query_drop("SELECT id FROM idgen_type WHERE name = 'locked' FOR UPDATE")
-        .await
-        .unwrap();
+    other.query_drop("SELECT id FROM idgen_type WHERE name = 'locked' FOR UPDATE").await.unwrap();
     let began = tokio::time::Instant::now();
     let error = store.next_range(request(&spec.name)).await.unwrap_err();
-    assert!(
-        matches!(&error, StoreError::Unavailable(said) if said.contains("1205")),
-        "{error:?}"
-    );
-    assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "the server gave up first"
-    );
+    assert!(matches!(&error, StoreError::Unavailable(said) if said.contains("1205")), "{error:?}");
+    assert!(began.elapsed() < Duration::from_secs(3), "the server gave up first");
     store.next_range(request(&name("free"))).await.unwrap();
     other.query_drop("ROLLBACK").await.unwrap();
     let given = store.next_range(request(&spec.name)).await.unwrap();
-    assert_eq!(
-        given.range.start(),
-        1,
-        "what timed out at the lock left nothing"
-    );
+    assert_eq!(given.range.start(), 1, "what timed out at the lock left nothing");
 }
 
 async fn only_the_rights_that_it_needs(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let spec = TypeSpec::new(name("guarded"));
     with_type(&db, &spec).await;
-    let mut conn = Conn::new(Opts::from_url(&db.app.url).unwrap())
-        .await
-        .unwrap();
+    let mut conn = Conn::new(Opts::from_url(&db.app.url).unwrap()).await.unwrap();
     for statement in [
         "SELECT * FROM idgen_type",
         "SELECT * FROM idgen_redis_instance",
@@ -470,10 +368,7 @@ async fn only_the_rights_that_it_needs(server: &SqlServer) {
         "SELECT * FROM mysql.user",
     ] {
         let number = errno(conn.query_drop(statement).await);
-        assert!(
-            [1142, 1143, 1370, 1044, 1227].contains(&number),
-            "{statement}: {number}"
-        );
+        assert!([1142, 1143, 1370, 1044, 1227].contains(&number), "{statement}: {number}");
     }
     let shown: Vec<String> = conn.query("SELECT url FROM idgen_instances").await.unwrap();
     assert_eq!(shown, ["redis://***@h:1"], "people do not see the password");
@@ -482,20 +377,11 @@ async fn only_the_rights_that_it_needs(server: &SqlServer) {
 async fn missing_rights_are_named(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let account = format!("'{}'@'%'", db.name);
-    server.sql(
-        &db.name,
-        &format!("REVOKE SELECT ON idgen_changes FROM {account}"),
-    );
-    let error = MysqlStore::connect(db.app.clone())
-        .await
-        .err()
-        .expect("refused");
+    server.sql(&db.name, &format!("REVOKE SELECT ON idgen_changes FROM {account}"));
+    let error = MysqlStore::connect(db.app.clone()).await.err().expect("refused");
     assert_eq!(code(&error), ErrorCode::PermissionDenied);
     let said = error.to_string();
-    assert!(
-        said.contains("SELECT on idgen_changes") && said.contains("account.sql"),
-        "{said}"
-    );
+    assert!(said.contains("SELECT on idgen_changes") && said.contains("account.sql"), "{said}");
     server.sql(
         &db.name,
         &format!(
@@ -503,10 +389,7 @@ async fn missing_rights_are_named(server: &SqlServer) {
             db.name
         ),
     );
-    let error = MysqlStore::connect(db.app.clone())
-        .await
-        .err()
-        .expect("refused");
+    let error = MysqlStore::connect(db.app.clone()).await.err().expect("refused");
     let said = error.to_string();
     assert!(said.contains("EXECUTE on idgen_next_range"), "{said}");
 }
@@ -518,28 +401,19 @@ async fn wrong_settings_are_told_without_the_password(server: &SqlServer) {
         options.timeout = Duration::from_secs(5);
         let error = MysqlStore::connect(options).await.err().expect("refused");
         let said = error.to_string();
-        assert!(
-            !said.contains("hush") && !said.contains("wrong-one"),
-            "{said}"
-        );
+        assert!(!said.contains("hush") && !said.contains("wrong-one"), "{said}");
         (error, said)
     };
     let (error, said) = connect(server.url(&db.name, "wrong-one", &db.name)).await;
     assert_eq!(code(&error), ErrorCode::PermissionDenied);
-    assert!(
-        said.contains(&format!("{}@127.0.0.1:{}", db.name, server.port())),
-        "{said}"
-    );
+    assert!(said.contains(&format!("{}@127.0.0.1:{}", db.name, server.port())), "{said}");
 
     let (error, _) = connect(server.url("nobody", "wrong-one", &db.name)).await;
     assert_eq!(code(&error), ErrorCode::PermissionDenied);
 
     let (error, said) = connect(server.url("root", "", "no_such_database")).await;
     assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
-    assert!(
-        said.contains("no_such_database") && said.contains("schema apply"),
-        "{said}"
-    );
+    assert!(said.contains("no_such_database") && said.contains("schema apply"), "{said}");
 
     let empty = TestDb::empty(server);
     for url in
@@ -571,12 +445,7 @@ async fn encrypted_when_asked(server: &SqlServer) {
     let mut options = db.app.clone();
     options.ca_file = Some(server.ca_file());
     assert!(doctor(&options).await.expect("TLS").tls);
-    MysqlStore::connect(options.clone())
-        .await
-        .expect("TLS")
-        .ping()
-        .await
-        .unwrap();
+    MysqlStore::connect(options.clone()).await.expect("TLS").ping().await.unwrap();
 
     options.url.push_str("?require_ssl=true");
     assert!(doctor(&options).await.expect("TLS by the URL too").tls);
@@ -584,26 +453,14 @@ async fn encrypted_when_asked(server: &SqlServer) {
     // An authority that this machine does not know.
     let mut stranger = db.app.clone();
     stranger.url.push_str("?require_ssl=true");
-    let error = MysqlStore::connect(stranger.clone())
-        .await
-        .err()
-        .expect("refused");
-    assert!(
-        matches!(&error, StoreError::Broken(said) if said.contains("TLS")),
-        "{error:?}"
-    );
+    let error = MysqlStore::connect(stranger.clone()).await.err().expect("refused");
+    assert!(matches!(&error, StoreError::Broken(said) if said.contains("TLS")), "{error:?}");
     stranger.url.push_str("&verify_ca=false");
     assert!(doctor(&stranger).await.expect("TLS without proof").tls);
 
     // A server's account that insists on TLS.
-    server.sql(
-        &db.name,
-        &format!("ALTER USER '{}'@'%' REQUIRE SSL", db.name),
-    );
-    let error = MysqlStore::connect(db.app.clone())
-        .await
-        .err()
-        .expect("refused");
+    server.sql(&db.name, &format!("ALTER USER '{}'@'%' REQUIRE SSL", db.name));
+    let error = MysqlStore::connect(db.app.clone()).await.err().expect("refused");
     assert_eq!(code(&error), ErrorCode::PermissionDenied);
     MysqlStore::connect(options).await.expect("TLS");
 }
@@ -637,10 +494,7 @@ async fn lax_sessions_are_refused_too(server: &SqlServer) {
         (format!("idgen_reserve('lax', {huge}, NULL, NULL)"), 45118),
         (format!("idgen_reserve('lax', 5, {huge}, NULL)"), 45112),
         (format!("idgen_reserve('lax', 5, -{huge}, NULL)"), 45112),
-        (
-            "idgen_next_range('lax', NULL, NULL, -1, 5, 0, NULL)".to_owned(),
-            45114,
-        ),
+        ("idgen_next_range('lax', NULL, NULL, -1, 5, 0, NULL)".to_owned(), 45114),
         (
             format!(
                 "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL)"
@@ -710,9 +564,8 @@ async fn every_plugin_of_mysql8_connects() {
             options.ca_file = tls.then(|| server.ca_file());
             // Twice: the server then knows the password of caching_sha2.
             for _ in 0..2 {
-                let facts = doctor(&options)
-                    .await
-                    .unwrap_or_else(|e| panic!("{plugin} {tls}: {e}"));
+                let facts =
+                    doctor(&options).await.unwrap_or_else(|e| panic!("{plugin} {tls}: {e}"));
                 assert_eq!(facts.tls, tls);
             }
             let mut wrong = options.clone();
@@ -721,6 +574,14 @@ async fn every_plugin_of_mysql8_connects() {
             assert_eq!(code(&error), ErrorCode::PermissionDenied, "{plugin} {tls}");
         }
     }
+}
+
+/// Open TCP connections of this machine to `port`.
+fn connections_to(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("Linux");
+    let remote = format!(":{port:04X}");
+    let fields = table.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+    fields.filter(|f| f.len() > 3 && f[2].ends_with(&remote) && f[3] == "01").count()
 }
 
 /// A server that hangs, dies and comes back, on a server of its own.
@@ -745,12 +606,10 @@ async fn a_server_that_hangs_and_dies() {
         .collect();
     for caller in callers {
         let answer = caller.await.unwrap();
-        assert!(
-            matches!(answer, Err(StoreError::Unavailable(_))),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
     assert!(began.elapsed() < Duration::from_millis(1_500), "bounded");
+    assert_eq!(connections_to(server.port()), 0, "no socket waits for a server that hangs");
     server.signal("CONT");
     // The places are free at once, whatever became of the calls that hung.
     let after = store.next_range(request(&spec.name)).await.unwrap();
@@ -758,17 +617,11 @@ async fn a_server_that_hangs_and_dies() {
 
     server.kill();
     let answer = store.next_range(request(&spec.name)).await;
-    assert!(
-        matches!(answer, Err(StoreError::Unavailable(_))),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     server.start_again();
     // No call pays for the connections that died with the server.
     let revived = store.next_range(request(&spec.name)).await.unwrap();
-    assert!(
-        revived.range.start() >= after.range.end(),
-        "what was committed survived the kill"
-    );
+    assert!(revived.range.start() >= after.range.end(), "what was committed survived the kill");
     server.stop();
     server.start_again();
     store.ping().await.unwrap();

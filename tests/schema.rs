@@ -46,14 +46,8 @@ fn objects() -> usize {
 async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
     let db = TestDb::empty(server);
     let before = schema::check(&db.admin).await.unwrap();
-    assert_eq!(
-        (before.version, before.current),
-        (None, schema::current_version())
-    );
-    assert_eq!(
-        before.findings.len(),
-        objects() + sql::TABLES.len() + sql::MIGRATIONS.len()
-    );
+    assert_eq!((before.version, before.current), (None, schema::current_version()));
+    assert_eq!(before.findings.len(), objects() + sql::TABLES.len() + sql::MIGRATIONS.len());
 
     let first = schema::apply(&db.admin).await.unwrap();
     assert_eq!((first.from, first.to), (None, schema::current_version()));
@@ -97,21 +91,14 @@ async fn tampering_is_found_and_repaired(server: &SqlServer) {
         .unwrap()
         .text
         .replace("v_state <> 'active'", "v_state = 'never'");
-    server.sql(
-        &db.name,
-        &format!("DROP PROCEDURE idgen_reserve;\nDELIMITER //\n{body}\n//"),
-    );
+    server.sql(&db.name, &format!("DROP PROCEDURE idgen_reserve;\nDELIMITER //\n{body}\n//"));
     server.sql(&db.name, "DROP PROCEDURE idgen_type_status");
     server.sql(&db.name, "DROP VIEW idgen_ranges");
     server.sql(
         &db.name,
         "CREATE OR REPLACE VIEW idgen_instances AS SELECT id, name, url, 0 AS types FROM idgen_redis_instance",
     );
-    let found = |kind, name: &str, fault| Finding {
-        kind,
-        name: name.to_owned(),
-        fault,
-    };
+    let found = |kind, name: &str, fault| Finding { kind, name: name.to_owned(), fault };
     let expected = [
         found("view", "idgen_instances", Fault::Differs),
         found("view", "idgen_ranges", Fault::Missing),
@@ -137,10 +124,7 @@ async fn tampering_is_found_and_repaired(server: &SqlServer) {
     schema::apply(&db.admin).await.unwrap();
 
     // A table cannot be repaired by a program; it is told, again and again.
-    server.sql(
-        &db.name,
-        "ALTER TABLE idgen_range_log DROP INDEX idgen_range_log_start",
-    );
+    server.sql(&db.name, "ALTER TABLE idgen_range_log DROP INDEX idgen_range_log_start");
     schema::apply(&db.admin).await.unwrap();
     let expected = [found("table", "idgen_range_log", Fault::Differs)];
     assert_eq!(schema::check(&db.admin).await.unwrap().findings, expected);
@@ -155,10 +139,7 @@ async fn an_apply_that_died_is_run_again(server: &SqlServer) {
     // After the tables and some procedures: one of them is dropped and not yet
     // made again, and nothing is recorded.
     let late = TestDb::new(server).await;
-    server.sql(
-        &late.name,
-        "DROP PROCEDURE idgen_next_range; DELETE FROM idgen_schema_object",
-    );
+    server.sql(&late.name, "DROP PROCEDURE idgen_next_range; DELETE FROM idgen_schema_object");
     // After the first statements of a migration that is not recorded.
     let between = TestDb::new(server).await;
     server.sql(
@@ -174,10 +155,7 @@ async fn an_apply_that_died_is_run_again(server: &SqlServer) {
 }
 
 async fn refused(options: &MysqlOptions) -> [String; 2] {
-    let connect = MysqlStore::connect(options.clone())
-        .await
-        .err()
-        .expect("refused");
+    let connect = MysqlStore::connect(options.clone()).await.err().expect("refused");
     let apply = schema::apply(options).await.expect_err("refused");
     for error in [&connect, &apply] {
         assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
@@ -192,20 +170,14 @@ async fn a_schema_of_a_newer_program_is_refused(server: &SqlServer) {
         "INSERT INTO idgen_schema_history VALUES (77, 'later', '2027-01-01T00:00:00Z', '1')",
     );
     for said in refused(&db.admin).await {
-        assert!(
-            said.contains("version 77") && said.contains("upgrade"),
-            "{said}"
-        );
+        assert!(said.contains("version 77") && said.contains("upgrade"), "{said}");
     }
     let report = schema::check(&db.admin).await.unwrap();
     assert_eq!(report.version, Some(77));
     assert!(!report.is_clean());
 
     server.sql(&db.name, "DELETE FROM idgen_schema_history");
-    let error = MysqlStore::connect(db.app.clone())
-        .await
-        .err()
-        .expect("refused");
+    let error = MysqlStore::connect(db.app.clone()).await.err().expect("refused");
     assert!(error.to_string().contains("idgen schema apply"), "{error}");
 }
 
@@ -218,11 +190,8 @@ async fn a_changed_migration_is_an_error(server: &SqlServer) {
         "{error:?}"
     );
     let report = schema::check(&db.admin).await.unwrap();
-    let expected = Finding {
-        kind: "migration",
-        name: "V1__strict_core".into(),
-        fault: Fault::Differs,
-    };
+    let expected =
+        Finding { kind: "migration", name: "V1__strict_core".into(), fault: Fault::Differs };
     assert_eq!(report.findings, [expected]);
 }
 
@@ -230,31 +199,19 @@ async fn a_changed_migration_is_an_error(server: &SqlServer) {
 async fn a_grant_survives_a_replaced_procedure(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
-    let spec = InstanceSpec {
-        name: "main".into(),
-        url: "redis://h".into(),
-    };
+    let spec = InstanceSpec { name: "main".into(), url: "redis://h".into() };
     store.add_instance(&spec, "test").await.unwrap();
     let order = TypeName::parse("order").unwrap();
-    store
-        .create_type(&TypeSpec::new(order.clone()), "test")
-        .await
-        .unwrap();
+    store.create_type(&TypeSpec::new(order.clone()), "test").await.unwrap();
     store.reserve(&order, 5, 0, "test").await.unwrap();
     for source in sql::ROUTINES {
         server.sql(&db.name, &format!("DROP PROCEDURE {}", source.name));
     }
     assert!(MysqlStore::connect(db.app.clone()).await.is_err());
     let answer = store.reserve(&order, 5, 0, "test").await;
-    assert!(
-        matches!(answer, Err(StoreError::Unavailable(_))),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     schema::apply(&db.admin).await.unwrap();
-    let range = store
-        .reserve(&order, 5, 0, "test")
-        .await
-        .expect("as before");
+    let range = store.reserve(&order, 5, 0, "test").await.expect("as before");
     assert_eq!(range.start(), 6);
     assert_eq!(store.find_type(&order).await.unwrap().unwrap().next_id, 11);
 }
@@ -280,19 +237,10 @@ async fn an_owner_of_the_database_is_enough(server: &SqlServer) {
     assert!(schema::check(&db.admin).await.unwrap().is_clean());
     db.create_account(server);
     let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
-    let spec = InstanceSpec {
-        name: "main".into(),
-        url: "redis://h".into(),
-    };
-    store
-        .add_instance(&spec, "test")
-        .await
-        .expect("the owner's rights are enough to call");
+    let spec = InstanceSpec { name: "main".into(), url: "redis://h".into() };
+    store.add_instance(&spec, "test").await.expect("the owner's rights are enough to call");
     let order = TypeName::parse("order").unwrap();
-    store
-        .create_type(&TypeSpec::new(order.clone()), "test")
-        .await
-        .unwrap();
+    store.create_type(&TypeSpec::new(order.clone()), "test").await.unwrap();
     store.reserve(&order, 5, 0, "test").await.unwrap();
     // The service's account sees no definitions, and is told so.
     let answer = schema::check(&db.app).await;
@@ -447,10 +395,7 @@ const BY_HAND: &[(&str, &str)] = &[
         "idgen_next_range('nobody', NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45001 (45000) at line 1: no id type is called \"nobody\"",
     ),
-    (
-        "idgen_reserve('order', 500, NULL, 'ann')",
-        "|    29000 |  29500 |   29499 |    500 |",
-    ),
+    ("idgen_reserve('order', 500, NULL, 'ann')", "|    29000 |  29500 |   29499 |    500 |"),
     (
         "idgen_reserve('order', 0, NULL, 'ann')",
         "ERROR 45118 (45000) at line 1: count 0 is out of range: it must be from 1 to 1000000000000",
@@ -467,22 +412,13 @@ const BY_HAND: &[(&str, &str)] = &[
         "idgen_reserve('order', 6, NULL, 'ann')",
         "ERROR 45007 (45000) at line 1: id type \"order\" has 5 ids left up to its highest id 29504",
     ),
-    (
-        "idgen_retire_type('order', 'ann')",
-        "| order | strict | retired |",
-    ),
+    ("idgen_retire_type('order', 'ann')", "| order | strict | retired |"),
     (
         "idgen_reserve('order', 5, NULL, 'ann')",
         "ERROR 45003 (45000) at line 1: id type \"order\" is retired",
     ),
-    (
-        "idgen_restore_type('order', 'ann')",
-        "| order | strict | active |",
-    ),
-    (
-        "idgen_type_status('order')",
-        "| order | active | strict |   29500 |  29504 |        5 |",
-    ),
+    ("idgen_restore_type('order', 'ann')", "| order | strict | active |"),
+    ("idgen_type_status('order')", "| order | active | strict |   29500 |  29504 |        5 |"),
     (
         "idgen_remove_redis_instance('main', 'ann')",
         "ERROR 45010 (45000) at line 1: Redis instance \"main\" has 1 id types assigned to it",
@@ -497,29 +433,14 @@ async fn every_procedure_by_the_command_line_client(server: &SqlServer) {
     let db = TestDb::new(server).await;
     for (call, expected) in BY_HAND {
         let output = server.client(&db.name, &format!("CALL {call}"), &["--table"]);
-        let (shown, error) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        assert_eq!(
-            output.status.success(),
-            !expected.starts_with("ERROR"),
-            "{call}: {error}"
-        );
-        let said = if output.status.success() {
-            shown
-        } else {
-            error
-        };
-        assert!(
-            said.contains(expected),
-            "{call}\nexpected {expected}\ngot {said}"
-        );
+        let (shown, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.success(), !expected.starts_with("ERROR"), "{call}: {error}");
+        let said = if output.status.success() { shown } else { error };
+        assert!(said.contains(expected), "{call}\nexpected {expected}\ngot {said}");
     }
-    let audit = server.sql(
-        &db.name,
-        "SELECT seq, actor, action, subject FROM idgen_changes ORDER BY seq",
-    );
+    let audit =
+        server.sql(&db.name, "SELECT seq, actor, action, subject FROM idgen_changes ORDER BY seq");
     assert_eq!(
         audit.lines().collect::<Vec<_>>(),
         [

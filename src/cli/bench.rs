@@ -99,16 +99,9 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
         let message = "--count must be 1 with --method getId, which brings one id per call";
         return Err(LoadError::Usage(message.to_owned()));
     }
-    let request = Request {
-        id_type: args.id_type.clone(),
-        method: args.method,
-        count: args.count,
-    };
+    let request = Request { id_type: args.id_type.clone(), method: args.method, count: args.count };
     let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
-    let plan = Plan {
-        warm_up: WARM_UP,
-        measured: Duration::from_secs(args.seconds),
-    };
+    let plan = Plan { warm_up: WARM_UP, measured: Duration::from_secs(args.seconds) };
     let tallies = load::run(clients, plan, drive, |_| ());
     let mut total = Tally::default();
     for tally in &tallies {
@@ -150,11 +143,7 @@ fn drive(client: &mut Client, run: &Run) -> Tally {
 }
 
 fn report(args: &BenchArgs, total: Tally) -> BenchReport {
-    let Tally {
-        latencies,
-        ids,
-        errors,
-    } = total;
+    let Tally { latencies, ids, errors } = total;
     let per_second = |n: u64| (n as f64 / args.seconds as f64 * 10.0).round() / 10.0;
     BenchReport {
         node: args.nodes.join(","),

@@ -35,16 +35,10 @@ fn outcome(args: &VerifyArgs) -> (u8, String, String) {
 }
 
 fn json(args: &VerifyArgs) -> (u8, serde_json::Value) {
-    let args = VerifyArgs {
-        json: true,
-        ..args.clone()
-    };
+    let args = VerifyArgs { json: true, ..args.clone() };
     let (code, out, err) = outcome(&args);
     let parsed = serde_json::from_str(&out);
-    (
-        code,
-        parsed.unwrap_or_else(|e| panic!("{e}: {out:?} {err:?}")),
-    )
+    (code, parsed.unwrap_or_else(|e| panic!("{e}: {out:?} {err:?}")))
 }
 
 /// An honest counter; servers that share one are an honest cluster.
@@ -66,10 +60,7 @@ fn counter() -> Arc<AtomicI64> {
 #[test]
 fn an_honest_cluster_is_clean() {
     let counter = counter();
-    let (a, b) = (
-        TestServer::start(honest(&counter)),
-        TestServer::start(honest(&counter)),
-    );
+    let (a, b) = (TestServer::start(honest(&counter)), TestServer::start(honest(&counter)));
     let (code, report) = json(&args(&[&a, &b], &[]));
     assert_eq!(code, exit::CLEAN, "{report}");
     assert_eq!(report["clean"], true);
@@ -78,10 +69,7 @@ fn an_honest_cluster_is_clean() {
     assert_eq!(report["errors"], 0);
     // Two ids went to the probes, and those cut off at the end to nobody.
     let ids = report["ids"].as_i64().unwrap();
-    assert!(
-        (1..counter.load(Ordering::SeqCst)).contains(&ids),
-        "{report}"
-    );
+    assert!((1..counter.load(Ordering::SeqCst)).contains(&ids), "{report}");
     for calls in report["calls_by_node"].as_array().unwrap() {
         assert!(calls.as_u64().unwrap() > 0, "{report}");
     }
@@ -111,10 +99,7 @@ fn an_id_given_twice_is_found() {
     assert_eq!(report["clean"], false);
     let violations = report["violations"].as_array().unwrap();
     let first = violations[0].as_str().unwrap();
-    assert!(
-        first.starts_with("duplicate: 50 is in 50 (from "),
-        "{first}"
-    );
+    assert!(first.starts_with("duplicate: 50 is in 50 (from "), "{first}");
     assert!(first.contains(&server.name()), "{first}");
 }
 
@@ -178,19 +163,13 @@ fn a_refusal_a_dead_node_and_a_check_of_nothing_have_their_exit_codes() {
     let refusing = TestServer::start(|_| Reply::Raise("UNKNOWN_TYPE", false));
     let (code, out, err) = outcome(&args(&[&refusing], &[]));
     assert_eq!(code, exit::REFUSED);
-    assert!(
-        err.contains("refuses: UNKNOWN_TYPE: as the script says"),
-        "{err}"
-    );
+    assert!(err.contains("refuses: UNKNOWN_TYPE: as the script says"), "{err}");
     assert_eq!(out, "");
 
     let unavailable = TestServer::start(|_| Reply::Raise("UNAVAILABLE", true));
     let (code, _, err) = outcome(&args(&[&unavailable], &[]));
     assert_eq!(code, exit::UNREACHABLE);
-    assert!(
-        err.contains("not one call brought an id; errors: "),
-        "{err}"
-    );
+    assert!(err.contains("not one call brought an id; errors: "), "{err}");
     assert!(err.contains("(UNAVAILABLE "), "{err}");
 
     let gone = args(&[&unavailable], &[]);
@@ -199,10 +178,7 @@ fn a_refusal_a_dead_node_and_a_check_of_nothing_have_their_exit_codes() {
     assert_eq!(code, exit::UNREACHABLE);
     assert!(err.contains("is out of reach: connect: "), "{err}");
 
-    let no_port = VerifyArgs {
-        nodes: vec!["localhost".to_owned()],
-        ..gone
-    };
+    let no_port = VerifyArgs { nodes: vec!["localhost".to_owned()], ..gone };
     assert_eq!(outcome(&no_port).0, exit::USAGE);
 }
 
@@ -270,10 +246,7 @@ fn a_hung_call_times_out_and_the_client_goes_on() {
         20 => Reply::Hang,
         _ => answers(asked),
     });
-    let (code, report) = json(&args(
-        &[&server],
-        &["--timeout-ms", "100", "--clients", "1"],
-    ));
+    let (code, report) = json(&args(&[&server], &["--timeout-ms", "100", "--clients", "1"]));
     assert_eq!(code, exit::CLEAN, "{report}");
     assert_eq!(report["errors_by_code"]["timeout"], 1, "{report}");
     assert!(report["ids"].as_u64().unwrap() > 20, "{report}");

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -17,6 +17,14 @@ use super::{TempFolder, free_port, send_signal};
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_idgen");
 /// The admin token of every node in the tests.
 pub const TOKEN: &str = "a-token-for-tests";
+
+/// Tests of whole clusters take turns: two cores that are busy with several of
+/// them cannot keep anybody's time limits.
+pub fn exclusive() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed while it held the turn has broken nothing for the next.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// `idgen` with `arguments`, and nothing of this machine's settings.
 pub fn command(arguments: &[&str]) -> Command {
@@ -178,6 +186,7 @@ pub struct Cluster {
     /// The database, with schema and account.
     pub db: TestDb,
     folder: TempFolder,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Cluster {
@@ -188,13 +197,14 @@ impl Cluster {
 
     /// With a Redis of the test's own making.
     pub fn with_redis(redis: RedisServer) -> Cluster {
+        let turn = exclusive();
         let mariadb = MariaDb::start();
         let db = TestDb::empty(&mariadb);
         let applied = idgen(&["schema", "apply", "--mysql", &db.admin.url]);
         let error = String::from_utf8_lossy(&applied.stderr).to_string();
         assert!(applied.status.success(), "schema apply: {error}");
         db.create_account(&mariadb);
-        Cluster { mariadb, redis, db, folder: TempFolder::new("cluster") }
+        Cluster { mariadb, redis, db, folder: TempFolder::new("cluster"), _turn: turn }
     }
 
     /// Starts a node of the cluster.

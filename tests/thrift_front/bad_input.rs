@@ -33,9 +33,7 @@ fn malformed_arguments_in_a_frame_cost_the_call() {
     bodies.push(("truncated", b"\x0a\0\x01\0\0".to_vec()));
     for (seqid, (kind, body)) in (1..).zip(bodies) {
         let before = server.metric("idgen_thrift_malformed_total", kind);
-        stream
-            .write_all(&framed(&message(1, "nextId", seqid, &body)))
-            .unwrap();
+        stream.write_all(&framed(&message(1, "nextId", seqid, &body))).unwrap();
         let reply = read_frame(&mut stream).unwrap();
         let said = application_error(&reply, "nextId", seqid, PROTOCOL_ERROR);
         assert!(!said.is_empty());
@@ -43,20 +41,11 @@ fn malformed_arguments_in_a_frame_cost_the_call() {
         assert_eq!(after, before + 1, "{kind}");
         // The frame tells where the next message begins.
         stream.write_all(&next_id("order", 0)).unwrap();
-        assert!(
-            read_frame(&mut stream)
-                .unwrap()
-                .starts_with(b"\x80\x01\0\x02")
-        );
+        assert!(read_frame(&mut stream).unwrap().starts_with(b"\x80\x01\0\x02"));
     }
     let trailing = [message(1, "nextId", 9, &text(1, b"order")), vec![0]].concat();
     stream.write_all(&framed(&trailing)).unwrap();
-    application_error(
-        &read_frame(&mut stream).unwrap(),
-        "nextId",
-        9,
-        PROTOCOL_ERROR,
-    );
+    application_error(&read_frame(&mut stream).unwrap(), "nextId", 9, PROTOCOL_ERROR);
 }
 
 #[test]
@@ -80,11 +69,7 @@ fn a_frame_that_is_too_long() {
     let longest = message(1, "echo", 1, &text(1, &[b'x'; 1_976]));
     assert_eq!(longest.len(), 2_000);
     stream.write_all(&framed(&longest)).unwrap();
-    assert!(
-        read_frame(&mut stream)
-            .unwrap()
-            .starts_with(b"\x80\x01\0\x02")
-    );
+    assert!(read_frame(&mut stream).unwrap().starts_with(b"\x80\x01\0\x02"));
 
     // One more: the header tells whom to answer, before the rest is there.
     let mut stream = server.raw();
@@ -115,10 +100,7 @@ fn a_frame_that_is_too_long() {
 #[test]
 fn http_is_told_where_it_is() {
     let server = Server::start();
-    for request in [
-        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        "POST /x HTTP/1.0\r\n\r\n{}",
-    ] {
+    for request in ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n{}"] {
         let mut stream = server.raw();
         stream.write_all(request.as_bytes()).unwrap();
         let reply = String::from_utf8(read_to_end(&mut stream)).unwrap();
@@ -145,10 +127,7 @@ fn tls_and_noise_are_closed() {
         let mut stream = server.raw();
         stream.write_all(&bytes).unwrap();
         assert!(read_to_end(&mut stream).is_empty());
-        assert_eq!(
-            server.metric("idgen_thrift_malformed_total", kind),
-            before + 1
-        );
+        assert_eq!(server.metric("idgen_thrift_malformed_total", kind), before + 1);
         server.assert_goes_on();
     }
     // A frame with nothing readable in it, and an empty one.
@@ -167,18 +146,12 @@ fn random_connections_harm_nobody() {
     for round in 0..200 {
         let bytes: Vec<u8> = (0..round * 3)
             .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (state >> 56) as u8
             })
             .collect();
-        let start: &[u8] = [
-            b"",
-            &b"\x80\x01\0\x01"[..],
-            b"\x82\x21",
-            b"\0\0\0\x40\x80\x01\0\x01",
-        ][round % 4];
+        let start: &[u8] =
+            [b"", &b"\x80\x01\0\x01"[..], b"\x82\x21", b"\0\0\0\x40\x80\x01\0\x01"][round % 4];
         let mut stream = server.raw();
         // The server may close in the middle of it.
         let _ = stream.write_all(&[start, &bytes].concat());
@@ -186,10 +159,7 @@ fn random_connections_harm_nobody() {
         read_to_end(&mut stream);
     }
     server.assert_goes_on();
-    assert_eq!(
-        server.metric("idgen_thrift_connections_refused_total", "panic"),
-        0
-    );
+    assert_eq!(server.metric("idgen_thrift_connections_refused_total", "panic"), 0);
 }
 
 #[test]
@@ -208,9 +178,7 @@ fn a_client_that_stops_in_the_middle() {
     drop(stream);
     server.api.gate.add_permits(1);
     server.assert_goes_on();
-    eventually("all are gone", || {
-        server.metric("idgen_thrift_connections_open", "") == 0
-    });
+    eventually("all are gone", || server.metric("idgen_thrift_connections_open", "") == 0);
 }
 
 #[test]
@@ -219,29 +187,15 @@ fn text_that_is_not_utf_8_is_named() {
     let mut stream = server.raw();
     let bad = b"a\xff\xfe";
     let mut call = |name: &str, body: Vec<u8>| {
-        stream
-            .write_all(&framed(&message(1, name, 1, &body)))
-            .unwrap();
+        stream.write_all(&framed(&message(1, name, 1, &body))).unwrap();
         let reply = read_frame(&mut stream).unwrap();
         String::from_utf8_lossy(&reply).into_owned()
     };
     for (method, body, field) in [
         ("getId", [text(1, b"me"), text(2, bad)].concat(), "idName"),
-        (
-            "getId",
-            [text(1, bad), text(2, b"order")].concat(),
-            "caller",
-        ),
-        (
-            "getStrId",
-            [text(1, b"me"), text(2, bad)].concat(),
-            "idName",
-        ),
-        (
-            "addNewId",
-            [text(1, b"me"), text(2, bad)].concat(),
-            "newIdInfo",
-        ),
+        ("getId", [text(1, bad), text(2, b"order")].concat(), "caller"),
+        ("getStrId", [text(1, b"me"), text(2, bad)].concat(), "idName"),
+        ("addNewId", [text(1, b"me"), text(2, bad)].concat(), "newIdInfo"),
         ("echo", [text(1, b"me"), text(2, bad)].concat(), "srcStr"),
         ("nextId", text(1, bad), "idType"),
         ("nextIds", text(1, bad), "idType"),
@@ -250,15 +204,9 @@ fn text_that_is_not_utf_8_is_named() {
     ] {
         let reply = call(method, body);
         assert!(reply.contains("INVALID_ARGUMENT"), "{method}: {reply}");
-        assert!(
-            reply.contains(&format!("{field} is not UTF-8")),
-            "{method}: {reply}"
-        );
+        assert!(reply.contains(&format!("{field} is not UTF-8")), "{method}: {reply}");
     }
-    assert_eq!(
-        server.metric("idgen_thrift_errors_total", "INVALID_ARGUMENT"),
-        9
-    );
+    assert_eq!(server.metric("idgen_thrift_errors_total", "INVALID_ARGUMENT"), 9);
 }
 
 #[test]
@@ -266,9 +214,7 @@ fn missing_and_misfit_arguments() {
     let server = Server::start();
     let mut stream = server.raw();
     let mut call = |name: &str, body: &[u8]| {
-        stream
-            .write_all(&framed(&message(1, name, 1, body)))
-            .unwrap();
+        stream.write_all(&framed(&message(1, name, 1, body))).unwrap();
         let reply = read_frame(&mut stream).unwrap();
         assert_eq!(reply[3], 2, "a reply, not an exception");
         String::from_utf8_lossy(&reply).into_owned()
@@ -288,11 +234,7 @@ fn missing_and_misfit_arguments() {
         assert!(reply.contains(said), "{method}: {reply}");
     }
     // What has a sensible default, or is nothing that this version knows.
-    let more = [
-        text(9, b"new"),
-        b"\x0f\0\x0a\x08\0\0\0\x01\0\0\0\x01".to_vec(),
-    ]
-    .concat();
+    let more = [text(9, b"new"), b"\x0f\0\x0a\x08\0\0\0\x01\0\0\0\x01".to_vec()].concat();
     call("getStrId", &[text(2, b"order"), more].concat());
     call("nextStringId", &text(1, b"order"));
     call("nodeStatus", &[]);
@@ -318,31 +260,21 @@ fn calls_that_are_none() {
         stream.write_all(&framed(&request)).unwrap();
         application_error(&read_frame(&mut stream).unwrap(), name, -7, error);
     }
-    assert_eq!(
-        server.metric("idgen_thrift_errors_total", "UNKNOWN_METHOD"),
-        4
-    );
+    assert_eq!(server.metric("idgen_thrift_errors_total", "UNKNOWN_METHOD"), 4);
     assert_eq!(server.metric("idgen_thrift_ids_total", ""), 0);
 
     // Without a frame as well: the end of the message is known.
     let mut stream = server.raw();
     stream.write_all(&message(1, "getNothing", 3, &[])).unwrap();
-    stream
-        .write_all(&message(4, "nextId", 4, &text(1, b"order")))
-        .unwrap();
+    stream.write_all(&message(4, "nextId", 4, &text(1, b"order"))).unwrap();
     stream.write_all(&message(4, "getNothing", 5, &[])).unwrap();
-    stream
-        .write_all(&message(1, "nextId", 6, &text(1, b"order")))
-        .unwrap();
+    stream.write_all(&message(1, "nextId", 6, &text(1, b"order"))).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let replies = read_to_end(&mut stream);
     application_error(&replies, "getNothing", 3, UNKNOWN_METHOD);
     // The one-way calls have no reply.
     assert!(replies.ends_with(b"nextId\0\0\0\x06\x0a\0\0\0\0\0\0\0\0\0\x02\0"));
-    assert_eq!(
-        replies.windows(6).filter(|part| part == b"nextId").count(),
-        1
-    );
+    assert_eq!(replies.windows(6).filter(|part| part == b"nextId").count(), 1);
 }
 
 #[test]

@@ -37,58 +37,35 @@ fn the_official_client_over_every_pair() {
         let reply = client.get_id("me".into(), "order".into()).unwrap();
         assert_eq!((reply.res, reply.ext), (Some(200), None));
         assert_eq!(reply.value, Some(first + 1));
-        let reply = client
-            .get_str_id("me".into(), "order".into(), true)
-            .unwrap();
+        let reply = client.get_str_id("me".into(), "order".into(), true).unwrap();
         assert_eq!(reply.value, Some(format!("OD{}", first + 2)));
         let reply = client.get_str_id("".into(), "order".into(), false).unwrap();
         assert_eq!(reply.value, Some((first + 3).to_string()));
         let reply = client.echo("me".into(), "grüß".into()).unwrap();
-        assert_eq!(
-            (reply.res, reply.value.as_deref()),
-            (Some(200), Some("grüß"))
-        );
+        assert_eq!((reply.res, reply.value.as_deref()), (Some(200), Some("grüß")));
         let ranges = client.next_ids("order".into(), 100_000).unwrap();
-        assert_eq!(
-            ranges,
-            [IdRange {
-                first: first + 4,
-                count: 100_000
-            }]
-        );
+        assert_eq!(ranges, [IdRange { first: first + 4, count: 100_000 }]);
         let text = client.next_string_id("order".into(), true).unwrap();
         assert_eq!(text, format!("OD{}", first + 100_004));
 
         let info = client.describe_type("order".into()).unwrap();
         assert_eq!(info.name.as_deref(), Some("order"));
-        assert_eq!(
-            (info.mode.as_deref(), info.state.as_deref()),
-            (Some("strict"), Some("active"))
-        );
+        assert_eq!((info.mode.as_deref(), info.state.as_deref()), (Some("strict"), Some("active")));
         assert_eq!(info.load_percentage.map(|p| p.0), Some(0.1));
         assert_eq!((info.next_id, info.last_range), (Some(3_001), Some(2_000)));
         assert_eq!((info.last_load_ms, info.version), (None, Some(4)));
         let live = info.live.unwrap();
-        assert_eq!(
-            (live.live, live.cursor, live.left),
-            (Some(true), Some(11), Some(2_990))
-        );
+        assert_eq!((live.live, live.cursor, live.left), (Some(true), Some(11), Some(2_990)));
         assert_eq!(live.second.unwrap().count, 2_000);
 
         let node = client.node_status().unwrap();
-        assert_eq!(
-            (node.node.as_deref(), node.ready),
-            (Some("node-1"), Some(true))
-        );
+        assert_eq!((node.node.as_deref(), node.ready), (Some("node-1"), Some(true)));
         let part = &node.parts.unwrap()[0];
         assert_eq!(part.error.as_deref(), Some("gone"));
 
         let name = format!("new-{framed}-{compact}");
         let reply = client.add_new_id("ann".into(), new_type(&name)).unwrap();
-        assert_eq!(
-            (reply.res, reply.value, reply.ext),
-            (Some(200), Some(true), None)
-        );
+        assert_eq!((reply.res, reply.value, reply.ext), (Some(200), Some(true), None));
         let (spec, actor) = server.api.created.lock().unwrap().last().cloned().unwrap();
         assert_eq!((spec.name.as_str(), spec.first_id), (name.as_str(), 1_001));
         assert_eq!(actor, "thrift:ann");
@@ -100,10 +77,7 @@ fn the_official_client_over_every_pair() {
     // every id was counted.
     assert_eq!(server.metric("idgen_thrift_ids_total", ""), 4 * 100_005);
     assert_eq!(server.metric("idgen_thrift_requests_total", "getStrId"), 8);
-    assert_eq!(
-        server.metric("idgen_thrift_request_duration_seconds", "getStrId"),
-        8
-    );
+    assert_eq!(server.metric("idgen_thrift_request_duration_seconds", "getStrId"), 8);
     assert_eq!(server.stop().cut, 0);
 }
 
@@ -175,10 +149,7 @@ fn failures_of_the_typed_methods() {
         let error = raised(client.next_ids("order".into(), count).unwrap_err());
         assert_eq!(error.field.as_deref(), Some("count"));
         let message = error.message.unwrap();
-        assert!(
-            message.contains("count") && message.contains("100000"),
-            "{message}"
-        );
+        assert!(message.contains("count") && message.contains("100000"), "{message}");
     }
     let error = raised(client.describe_type("nothing".into()).unwrap_err());
     assert_eq!(error.code.as_deref(), Some("UNKNOWN_TYPE"));
@@ -215,12 +186,7 @@ fn the_original_bytes() {
 fn binary_without_a_version_in_a_frame() {
     let server = Server::start();
     let mut stream = server.raw();
-    let body = [
-        &b"\0\0\0\x06nextId\x01\0\0\0\x2a"[..],
-        &text(1, b"order"),
-        b"\0",
-    ]
-    .concat();
+    let body = [&b"\0\0\0\x06nextId\x01\0\0\0\x2a"[..], &text(1, b"order"), b"\0"].concat();
     stream.write_all(&framed(&body)).unwrap();
     let reply = read_frame(&mut stream).unwrap();
     let expected = b"\0\0\0\x06nextId\x02\0\0\0\x2a\x0a\0\0\0\0\0\0\0\0\0\x01\0";
@@ -268,11 +234,7 @@ fn a_pipeline_is_answered_in_order() {
 fn a_slow_call_does_not_hold_back_the_replies_before_it() {
     let server = Server::start();
     let mut stream = server.raw();
-    let requests = [
-        next_id("order", 1),
-        next_id("gated", 2),
-        next_id("order", 3),
-    ];
+    let requests = [next_id("order", 1), next_id("gated", 2), next_id("order", 3)];
     stream.write_all(&requests.concat()).unwrap();
     // The gate is closed, and yet the first reply comes.
     assert!(read_frame(&mut stream).unwrap().ends_with(&[1, 0]));
@@ -295,17 +257,11 @@ fn many_clients_get_different_ids() {
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .flat_map(|t| t.join().unwrap())
-            .collect()
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
     });
     ids.sort_unstable();
     assert_eq!(ids, (1..=3_200).collect::<Vec<_>>());
-    assert_eq!(
-        server.metric("idgen_thrift_connections_accepted_total", ""),
-        16
-    );
+    assert_eq!(server.metric("idgen_thrift_connections_accepted_total", ""), 16);
     eventually("every connection is closed", || {
         server.metric("idgen_thrift_connections_open", "") == 0
     });
@@ -323,12 +279,7 @@ fn the_python_client_over_every_pair() {
     let said = String::from_utf8_lossy(&output.stdout);
     let erred = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{erred}");
-    for pair in [
-        "framed binary",
-        "framed compact",
-        "buffered binary",
-        "buffered compact",
-    ] {
+    for pair in ["framed binary", "framed compact", "buffered binary", "buffered compact"] {
         assert!(said.contains(&format!("{pair}: ok")), "{said}");
     }
 }

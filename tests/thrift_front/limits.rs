@@ -27,9 +27,7 @@ fn one_connection_too_many_is_closed_at_once() {
     open[0].write_all(&next_id("order", 2)).unwrap();
     read_frame(&mut open[0]).unwrap();
     drop(open.pop());
-    eventually("the place is free", || {
-        server.metric("idgen_thrift_connections_open", "") == 2
-    });
+    eventually("the place is free", || server.metric("idgen_thrift_connections_open", "") == 2);
     server.assert_goes_on();
 }
 
@@ -67,9 +65,7 @@ fn a_message_that_does_not_go_on() {
     // Also after a message that was complete.
     let mut stream = server.raw();
     let request = next_id("order", 1);
-    stream
-        .write_all(&[&request[..], &request[..9]].concat())
-        .unwrap();
+    stream.write_all(&[&request[..], &request[..9]].concat()).unwrap();
     assert!(read_frame(&mut stream).is_some());
     assert!(read_frame(&mut stream).is_none());
     assert_eq!(server.metric(REFUSED, "slow_message"), 5);
@@ -99,9 +95,7 @@ fn a_peer_that_does_not_read_its_replies() {
     // Far more than the kernel's buffers hold.
     let requests = request.repeat(1_000);
     let _ = stream.write_all(&requests);
-    eventually("the connection is given up", || {
-        server.metric(REFUSED, "slow_reply") == 1
-    });
+    eventually("the connection is given up", || server.metric(REFUSED, "slow_reply") == 1);
     server.assert_goes_on();
 }
 
@@ -119,10 +113,7 @@ fn many_long_replies_to_one_pipeline() {
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let addr: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     type Break = fn(&mut ThriftConfig);
     let cases: [(&str, Break); 5] = [
@@ -176,9 +167,7 @@ fn without_file_descriptors() {
     let began = tokio::time::Instant::now();
     let mut late = server.raw();
     late.write_all(&next_id("order", 2)).unwrap();
-    eventually("accepting has failed twice", || {
-        server.metric(REFUSED, "accept_error") >= 2
-    });
+    eventually("accepting has failed twice", || server.metric(REFUSED, "accept_error") >= 2);
     // It does not spin: one attempt in a tenth of a second.
     let most = began.elapsed().as_millis() / 100 + 1;
     assert!(u128::from(server.metric(REFUSED, "accept_error")) <= most);

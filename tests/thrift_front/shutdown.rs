@@ -42,9 +42,7 @@ fn under_load_every_accepted_request_is_answered() {
                     scope.spawn(move || call_until_closed(stream, burst, seen))
                 })
                 .collect();
-            eventually("there is load", || {
-                seen.load(Ordering::Relaxed) > 2_000 + 100 * round
-            });
+            eventually("there is load", || seen.load(Ordering::Relaxed) > 2_000 + 100 * round);
             server.stop.send_replace(true);
             let (served, registry) = server.join();
             let replies: usize = clients.into_iter().map(|c| c.join().unwrap()).sum();
@@ -52,10 +50,7 @@ fn under_load_every_accepted_request_is_answered() {
         });
         assert_eq!(served.cut, 0);
         assert_eq!(replies as u64, metric(&registry, REQUESTS, "nextId"));
-        assert_eq!(
-            replies as u64,
-            metric(&registry, "idgen_thrift_ids_total", "")
-        );
+        assert_eq!(replies as u64, metric(&registry, "idgen_thrift_ids_total", ""));
         assert_eq!(metric(&registry, "idgen_thrift_connections_open", ""), 0);
     }
 }
@@ -67,16 +62,10 @@ fn calls_that_wait_and_requests_behind_them_are_answered() {
     for stream in &mut streams {
         stream.write_all(&next_id("gated", 1)).unwrap();
     }
-    eventually("all wait", || {
-        server.api.arrived.load(Ordering::SeqCst) == 10
-    });
+    eventually("all wait", || server.api.arrived.load(Ordering::SeqCst) == 10);
     // These stay in the kernel, because their connections are busy.
     for stream in &mut streams {
-        let behind = [
-            next_id("order", 2),
-            next_id("order", 3),
-            next_id("order", 4),
-        ];
+        let behind = [next_id("order", 2), next_id("order", 3), next_id("order", 4)];
         stream.write_all(&behind.concat()).unwrap();
         // And one that is not complete.
         stream.write_all(&next_id("order", 5)[..10]).unwrap();
@@ -116,9 +105,7 @@ fn idle_connections_do_not_hold_a_shutdown_up() {
     let mut streams: Vec<_> = (0..20).map(|_| server.raw()).collect();
     let last = streams.last_mut().unwrap();
     last.write_all(&next_id("order", 1)[..15]).unwrap();
-    eventually("all are open", || {
-        server.metric("idgen_thrift_connections_open", "") == 20
-    });
+    eventually("all are open", || server.metric("idgen_thrift_connections_open", "") == 20);
     assert_eq!(server.stop().cut, 0);
     for stream in &mut streams {
         assert!(read_to_end(stream).is_empty());
@@ -130,9 +117,7 @@ fn a_call_that_never_ends_is_cut_after_the_drain_time() {
     let server = Server::with(|config| config.drain = Duration::from_millis(100));
     let mut stream = server.raw();
     stream.write_all(&next_id("gated", 1)).unwrap();
-    eventually("it waits", || {
-        server.api.arrived.load(Ordering::SeqCst) == 1
-    });
+    eventually("it waits", || server.api.arrived.load(Ordering::SeqCst) == 1);
     assert_eq!(server.stop().cut, 1);
     assert!(read_frame(&mut stream).is_none());
 }
@@ -142,23 +127,16 @@ fn while_draining_unavailable_means_this_node() {
     let server = Server::start();
     let mut stream = server.raw();
     stream.write_all(&next_id("gated", 1)).unwrap();
-    eventually("it waits", || {
-        server.api.arrived.load(Ordering::SeqCst) == 1
-    });
+    eventually("it waits", || server.api.arrived.load(Ordering::SeqCst) == 1);
     let body = [text(1, b"me"), text(2, b"down")].concat();
-    stream
-        .write_all(&framed(&message(1, "getId", 2, &body)))
-        .unwrap();
+    stream.write_all(&framed(&message(1, "getId", 2, &body))).unwrap();
     server.stop.send_replace(true);
     server.api.gate.add_permits(1);
     assert!(read_frame(&mut stream).is_some());
     let reply = read_frame(&mut stream).unwrap();
     // Field 1, i32, 550.
     let expected = [0x08, 0, 1, 0, 0, 0x02, 0x26];
-    assert!(
-        reply.windows(7).any(|part| part == expected),
-        "{reply:02x?}"
-    );
+    assert!(reply.windows(7).any(|part| part == expected), "{reply:02x?}");
 }
 
 #[test]

@@ -204,14 +204,7 @@ impl Server {
         let server = runtime.block_on(ThriftServer::bind(config)).unwrap();
         let addr = server.local_addr();
         let serving = runtime.spawn(server.serve(Arc::clone(&api), metrics, stopped));
-        Server {
-            addr,
-            api,
-            stop,
-            registry,
-            serving,
-            runtime,
-        }
+        Server { addr, api, stop, registry, serving, runtime }
     }
 
     /// Stops the server and waits for its end.
@@ -224,10 +217,7 @@ impl Server {
     /// to look at.
     pub fn join(self) -> (Served, Registry) {
         let served = self.runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, self.serving)
-                .await
-                .expect("the server ends")
-                .unwrap()
+            tokio::time::timeout(PATIENCE, self.serving).await.expect("the server ends").unwrap()
         });
         (served, self.registry)
     }
@@ -296,10 +286,9 @@ pub fn client(addr: SocketAddr, framed: bool, compact: bool) -> Client {
     type Reader = Box<dyn Read + Send>;
     type Writer = Box<dyn Write + Send>;
     let (read, write): (Reader, Writer) = match framed {
-        true => (
-            Box::new(TFramedReadTransport::new(read)),
-            Box::new(TFramedWriteTransport::new(write)),
-        ),
+        true => {
+            (Box::new(TFramedReadTransport::new(read)), Box::new(TFramedWriteTransport::new(write)))
+        }
         false => (
             Box::new(TBufferedReadTransport::new(read)),
             Box::new(TBufferedWriteTransport::new(write)),
@@ -385,14 +374,8 @@ pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
 pub fn application_error(reply: &[u8], name: &str, seqid: i32, kind: i32) -> String {
     let mut protocol = TBinaryInputProtocol::new(reply, true);
     let header = protocol.read_message_begin().unwrap();
-    assert_eq!(
-        header.message_type,
-        thrift::protocol::TMessageType::Exception
-    );
-    assert_eq!(
-        (header.name.as_str(), header.sequence_number),
-        (name, seqid)
-    );
+    assert_eq!(header.message_type, thrift::protocol::TMessageType::Exception);
+    assert_eq!((header.name.as_str(), header.sequence_number), (name, seqid));
     let error = thrift::Error::read_application_error_from_in_protocol(&mut protocol).unwrap();
     assert_eq!(error.kind as i32, kind, "{}", error.message);
     error.message

@@ -8,7 +8,6 @@ use super::sql::VIEWS;
 use super::{open_pool, schema};
 use crate::ports::StoreError;
 
-
 /// Connects with the service's account and asks. Errors: as
 /// [`MysqlStore::connect`](super::MysqlStore::connect), but a missing schema and
 /// missing rights are no errors here: they are in `missing_rights`.
@@ -22,15 +21,10 @@ pub async fn doctor(options: &MysqlOptions) -> Result<MysqlFacts, StoreError> {
     let facts = only(pool.rows(sql, ()).await?)?;
     let version: String = column(&facts, "version")?;
 
-    let cipher = only(
-        pool.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'", ())
-            .await?,
-    )?;
+    let cipher = only(pool.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'", ()).await?)?;
     let grants = pool.rows("SHOW GRANTS FOR CURRENT_USER()", ()).await?;
-    let database: String = column(
-        &only(pool.rows("SELECT DATABASE() AS name", ()).await?)?,
-        "name",
-    )?;
+    let database: String =
+        column(&only(pool.rows("SELECT DATABASE() AS name", ()).await?)?, "name")?;
     let mut excess_rights = Vec::new();
     for row in &grants {
         let line: String = row.get_opt(0).and_then(Result::ok).unwrap_or_default();
@@ -62,24 +56,17 @@ pub async fn doctor(options: &MysqlOptions) -> Result<MysqlFacts, StoreError> {
 
 /// The rights of one line of `SHOW GRANTS` that a node does not need.
 fn excess(line: &str, database: &str) -> Vec<String> {
-    let Some((rights, rest)) = line
-        .strip_prefix("GRANT ")
-        .and_then(|line| line.split_once(" ON "))
+    let Some((rights, rest)) = line.strip_prefix("GRANT ").and_then(|line| line.split_once(" ON "))
     else {
         // A role, whose rights are listed elsewhere.
         let role = line.strip_prefix("GRANT ").unwrap_or(line);
-        return vec![format!(
-            "role {}",
-            role.split(" TO ").next().unwrap_or(role)
-        )];
+        return vec![format!("role {}", role.split(" TO ").next().unwrap_or(role))];
     };
     let scope = rest.split(" TO ").next().unwrap_or(rest);
     // In a grant on a whole database, `_` is written with a backslash.
     let plain = scope.replace('\\', "");
     let whole_database = plain == format!("`{database}`.*");
-    let view = VIEWS
-        .iter()
-        .any(|view| plain == format!("`{database}`.`{}`", view.name));
+    let view = VIEWS.iter().any(|view| plain == format!("`{database}`.`{}`", view.name));
     let procedure = plain.starts_with("PROCEDURE ");
     let mut out: Vec<String> = rights
         .split(", ")
@@ -105,10 +92,7 @@ mod tests {
     fn excess_by_cases() {
         let none: [&str; 0] = [];
         for (line, expected) in [
-            (
-                "GRANT USAGE ON *.* TO `app`@`%` IDENTIFIED BY PASSWORD 'x'",
-                &none[..],
-            ),
+            ("GRANT USAGE ON *.* TO `app`@`%` IDENTIFIED BY PASSWORD 'x'", &none[..]),
             ("GRANT EXECUTE ON `id_gen`.* TO `app`@`%`", &none),
             ("GRANT EXECUTE ON `id\\_gen`.* TO `app`@`%`", &none),
             ("GRANT SELECT ON `id_gen`.`idgen_types` TO `app`@`%`", &none),
@@ -116,10 +100,7 @@ mod tests {
                 "GRANT SELECT ON `id_gen`.`idgen_type` TO `app`@`%`",
                 &["SELECT on `id_gen`.`idgen_type`"],
             ),
-            (
-                "GRANT SELECT, EXECUTE ON `id_gen`.* TO `app`@`%`",
-                &["SELECT on `id_gen`.*"],
-            ),
+            ("GRANT SELECT, EXECUTE ON `id_gen`.* TO `app`@`%`", &["SELECT on `id_gen`.*"]),
             ("GRANT EXECUTE ON *.* TO `app`@`%`", &["EXECUTE on *.*"]),
             (
                 "GRANT ALL PRIVILEGES ON *.* TO `root`@`%` WITH GRANT OPTION",

@@ -33,10 +33,7 @@ impl Failure {
             MysqlError::Server(error) => Some(error.code),
             _ => None,
         };
-        Failure {
-            error: driver_error(target, error),
-            errno,
-        }
+        Failure { error: driver_error(target, error), errno }
     }
 }
 
@@ -97,10 +94,9 @@ fn server_error(target: &str, error: &ServerError) -> StoreError {
         // A procedure is missing: for a moment only, while it is being replaced.
         1305 => StoreError::Unavailable(format!("{said}; {APPLY_HINT}")),
         // A value that does not fit its parameter.
-        1264 | 1366 | 1406 => StoreError::Refused(Error::new(
-            ErrorCode::InvalidArgument,
-            error.message.clone(),
-        )),
+        1264 | 1366 | 1406 => {
+            StoreError::Refused(Error::new(ErrorCode::InvalidArgument, error.message.clone()))
+        }
         // Waited too long for a lock, or lost a deadlock: rolled back.
         1205 | 1213 => StoreError::Unavailable(said),
         // Too many connections, by server or by user.
@@ -160,11 +156,7 @@ mod tests {
     use super::*;
 
     fn server(code: u16) -> StoreError {
-        let error = ServerError {
-            code,
-            message: "as told".into(),
-            state: "45000".into(),
-        };
+        let error = ServerError { code, message: "as told".into(), state: "45000".into() };
         server_error("app@h:3306/idgen", &error)
     }
 

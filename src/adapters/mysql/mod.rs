@@ -12,6 +12,7 @@ mod options;
 mod pool;
 mod rows;
 pub mod schema;
+mod session;
 pub mod sql;
 
 use async_trait::async_trait;
@@ -22,8 +23,8 @@ pub use doctor::doctor;
 pub use options::MysqlOptions;
 
 use crate::domain::{
-    History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, TypeChange, TypeName, TypeRecord,
-    TypeSpec,
+    History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, TypeChange, TypeName,
+    TypeRecord, TypeSpec,
 };
 use crate::ports::{
     Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
@@ -47,9 +48,7 @@ impl MysqlStore {
     /// message names the command that helps) or TLS that does not fit;
     /// `Unavailable` when the server cannot be reached.
     pub async fn connect(options: MysqlOptions) -> Result<MysqlStore, StoreError> {
-        let store = MysqlStore {
-            pool: open_pool(&options)?,
-        };
+        let store = MysqlStore { pool: open_pool(&options)? };
         schema::verify(&store.pool).await?;
         Ok(store)
     }
@@ -106,10 +105,9 @@ impl RangeStore for MysqlStore {
         let rows = match (self.pool.rows(sql, params).await, request.target) {
             (Err(error), Some((instance, history))) => {
                 return Err(match error.errno {
-                    Some(errors::NOT_ASSIGNED) => StoreError::NotAssigned {
-                        name: name.to_owned(),
-                        instance,
-                    },
+                    Some(errors::NOT_ASSIGNED) => {
+                        StoreError::NotAssigned { name: name.to_owned(), instance }
+                    }
                     Some(errors::SUPERSEDED) => StoreError::Superseded {
                         name: name.to_owned(),
                         history: history.to_string(),
@@ -129,11 +127,7 @@ impl RangeStore for MysqlStore {
                 request.floor
             )));
         }
-        Ok(Allocation {
-            range,
-            update_id,
-            load_ms: column(&row, "load_time_ms")?,
-        })
+        Ok(Allocation { range, update_id, load_ms: column(&row, "load_time_ms")? })
     }
 
     async fn reserve(
@@ -202,8 +196,7 @@ impl RangeStore for MysqlStore {
             true => "CALL idgen_retire_type(?, ?)",
             false => "CALL idgen_restore_type(?, ?)",
         };
-        self.call_type(sql, vec![name.as_str().into(), actor.into()])
-            .await
+        self.call_type(sql, vec![name.as_str().into(), actor.into()]).await
     }
 
     async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError> {

@@ -174,9 +174,6 @@ mod tests {
             let sql = options.session_sql();
             sql.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
         };
-        assert_eq!(
-            [wait(200), wait(1_500), wait(2_000), wait(5_000)],
-            [1, 1, 1, 3]
-        );
+        assert_eq!([wait(200), wait(1_500), wait(2_000), wait(5_000)], [1, 1, 1, 3]);
     }
 }

@@ -34,13 +34,7 @@ impl Pool {
     /// No connection yet. At most `max` calls run at a time, each ends within
     /// `timeout`.
     pub fn new(opts: Opts, target: String, max: usize, timeout: Duration) -> Self {
-        Pool {
-            opts,
-            target,
-            timeout,
-            permits: Semaphore::new(max.max(1)),
-            idle: Mutex::default(),
-        }
+        Pool { opts, target, timeout, permits: Semaphore::new(max.max(1)), idle: Mutex::default() }
     }
 
     /// Where it connects to, without secrets.
@@ -71,11 +65,7 @@ impl Pool {
     }
 
     async fn send(&self, sql: &str, params: Params) -> Result<Vec<Row>, Failure> {
-        let _permit = self
-            .permits
-            .acquire()
-            .await
-            .expect("the semaphore is never closed");
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
         let mut lease = self.lease().await?;
         let answer = lease.conn().exec(sql, params).await;
         match &answer {
@@ -90,10 +80,7 @@ impl Pool {
     async fn lease(&self) -> Result<Lease<'_>, Failure> {
         let found = self.idle().pop();
         if let Some(conn) = found {
-            let mut lease = Lease {
-                pool: self,
-                conn: Some(conn),
-            };
+            let mut lease = Lease { pool: self, conn: Some(conn) };
             // Asked every time: a server that was restarted must not cost a
             // call, because a call that was sent cannot be sent again.
             if lease.conn().ping().await.is_ok() {
@@ -106,10 +93,7 @@ impl Pool {
         let conn = Conn::new(self.opts.clone())
             .await
             .map_err(|error| Failure::new(&self.target, &error))?;
-        Ok(Lease {
-            pool: self,
-            conn: Some(conn),
-        })
+        Ok(Lease { pool: self, conn: Some(conn) })
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Conn>> {
@@ -119,9 +103,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        std::mem::take(&mut *self.idle())
-            .into_iter()
-            .for_each(close);
+        std::mem::take(&mut *self.idle()).into_iter().for_each(close);
     }
 }
 
@@ -151,14 +133,13 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// Closes the socket now, without waiting for the server.
+/// Closes the socket now, and leaves nothing behind.
 ///
-/// The driver's own drop starts a task that first reads what the server still
-/// owes. Its `disconnect` marks the connection as closed when it is polled
-/// first, and from then on a drop just closes the socket.
+/// The driver's own drop starts a task for it, which may first read the rest of
+/// an answer that was begun, without a bound. Its `disconnect` marks the
+/// connection as closed when it is polled first, and from then on a drop just
+/// closes the socket.
 fn close(conn: Conn) {
     let mut farewell = pin!(conn.disconnect());
-    let _ = farewell
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()));
+    let _ = farewell.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 }

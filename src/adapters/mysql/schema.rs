@@ -12,25 +12,21 @@
 //! made. A procedure it keeps as it was sent; that is compared directly.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Params, Pool as DriverPool, PoolConstraints, PoolOpts, Row};
+use mysql_async::{Pool as DriverPool, PoolConstraints, PoolOpts};
 use refinery_core::{Migration, Runner};
 
 use super::errors::{APPLY_HINT, Failure};
-use super::options::{MysqlOptions, ensure_tls_provider};
+use super::options::MysqlOptions;
 use super::pool::Pool;
 use super::rows::{column, only};
+use super::session::{STEP_LIMIT, Session, too_slow};
 use super::sql::{
     ACCOUNT, HISTORY_TABLE, MIGRATIONS, ROUTINES, SQL_MODE, Source, TABLES, VERSION, VIEWS,
     normalise,
 };
 use crate::domain::{Error, ErrorCode};
 use crate::ports::StoreError;
-
-/// One statement of DDL may wait for calls that are running, and copy a table.
-const STEP_LIMIT: Duration = Duration::from_secs(300);
 
 /// What `apply` did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,11 +149,7 @@ pub async fn apply(options: &MysqlOptions) -> Result<ApplyReport, StoreError> {
     if let Some(version) = from.filter(|v| *v > VERSION) {
         return Err(newer(&session.target, version));
     }
-    let mut report = ApplyReport {
-        from,
-        to: VERSION,
-        ..ApplyReport::default()
-    };
+    let mut report = ApplyReport { from, to: VERSION, ..ApplyReport::default() };
     report.migrations = migrate(options, &session.target).await?;
     session.record_tables().await?;
     for view in VIEWS {
@@ -178,9 +170,7 @@ pub async fn apply(options: &MysqlOptions) -> Result<ApplyReport, StoreError> {
             report.unchanged += 1;
             continue;
         }
-        session
-            .run(&format!("DROP PROCEDURE IF EXISTS {}", routine.name))
-            .await?;
+        session.run(&format!("DROP PROCEDURE IF EXISTS {}", routine.name)).await?;
         session.run(routine.text).await?;
         report.note(live.is_some(), routine.name);
     }
@@ -220,19 +210,11 @@ async fn migrate(options: &MysqlOptions, target: &str) -> Result<Vec<String>, St
             let named = report.applied_migrations().iter();
             Ok(named.map(ToString::to_string).collect())
         }
-        Ok(Err(error)) => Err(StoreError::Broken(format!(
-            "{target}: migration: {}",
-            with_causes(&error)
-        ))),
+        Ok(Err(error)) => {
+            Err(StoreError::Broken(format!("{target}: migration: {}", with_causes(&error))))
+        }
         Err(_) => Err(too_slow(target)),
     }
-}
-
-fn too_slow(target: &str) -> StoreError {
-    StoreError::Unavailable(format!(
-        "{target}: a step of the schema took longer than {} s",
-        STEP_LIMIT.as_secs()
-    ))
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {
@@ -249,17 +231,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 /// changes nothing. Needs an account that may read the definitions.
 pub async fn check(options: &MysqlOptions) -> Result<CheckReport, StoreError> {
     let mut session = Session::open(options).await?;
-    let mut report = CheckReport {
-        version: session.version().await?,
-        current: VERSION,
-        findings: Vec::new(),
-    };
+    let mut report =
+        CheckReport { version: session.version().await?, current: VERSION, findings: Vec::new() };
     let mut find = |kind, name: &str, fault| {
-        report.findings.push(Finding {
-            kind,
-            name: name.to_owned(),
-            fault,
-        });
+        report.findings.push(Finding { kind, name: name.to_owned(), fault });
     };
     let applied = session.applied(report.version.is_some()).await?;
     for migration in migrations() {
@@ -274,10 +249,7 @@ pub async fn check(options: &MysqlOptions) -> Result<CheckReport, StoreError> {
     }
     let tables = TABLES.iter().map(|name| ("table", *name, None));
     let views = VIEWS.iter().map(|v| ("view", v.name, Some(v.text)));
-    let has_records = session
-        .live("table", "idgen_schema_object")
-        .await?
-        .is_some();
+    let has_records = session.live("table", "idgen_schema_object").await?.is_some();
     for (kind, name, source) in tables.chain(views) {
         let Some(live) = session.live(kind, name).await? else {
             find(kind, name, Fault::Missing);
@@ -320,17 +292,11 @@ fn signature_and_body(routine: &Source) -> String {
 /// the schema and can do all that a node does.
 pub(super) async fn verify(pool: &Pool) -> Result<(), StoreError> {
     let target = pool.target().to_owned();
-    let rows = match pool
-        .rows("SELECT version AS version FROM idgen_schema_version", ())
-        .await
-    {
+    let rows = match pool.rows("SELECT version AS version FROM idgen_schema_version", ()).await {
         Ok(rows) => rows,
         // For a table that is not there, an account without rights on the
         // whole database is told that it has no right to it.
-        Err(Failure {
-            errno: Some(1142 | 1143 | 1146 | 1356),
-            ..
-        }) => {
+        Err(Failure { errno: Some(1142 | 1143 | 1146 | 1356), .. }) => {
             return Err(StoreError::Broken(format!(
                 "{target}: the database has no schema of IdGen, or the account may not read it; \
                  {APPLY_HINT}, then procedures/account.sql"
@@ -371,235 +337,28 @@ pub(super) async fn missing_rights(pool: &Pool) -> Result<Vec<String>, StoreErro
     let sql = "SELECT routine_name AS name FROM information_schema.routines \
                WHERE routine_schema = DATABASE() AND routine_type = 'PROCEDURE'";
     let rows = pool.rows(sql, ()).await?;
-    let names: Vec<String> = rows
-        .iter()
-        .map(|row| column(row, "name"))
-        .collect::<Result<_, _>>()?;
+    let names: Vec<String> =
+        rows.iter().map(|row| column(row, "name")).collect::<Result<_, _>>()?;
     for routine in ROUTINES {
         if !names.iter().any(|name| name == routine.name) {
             missing.push(format!("EXECUTE on {}", routine.name));
         }
     }
     for view in VIEWS {
-        match pool
-            .rows(&format!("SELECT 1 AS one FROM {} LIMIT 0", view.name), ())
-            .await
-        {
+        match pool.rows(&format!("SELECT 1 AS one FROM {} LIMIT 0", view.name), ()).await {
             Ok(_) => {}
-            Err(Failure {
-                errno: Some(1142 | 1143 | 1146 | 1356),
-                ..
-            }) => missing.push(format!("SELECT on {}", view.name)),
+            Err(Failure { errno: Some(1142 | 1143 | 1146 | 1356), .. }) => {
+                missing.push(format!("SELECT on {}", view.name))
+            }
             Err(failure) => return Err(failure.into()),
         }
     }
     Ok(missing)
 }
 
-/// One connection of an administrator.
-struct Session {
-    conn: Conn,
-    target: String,
-}
-
-impl Session {
-    async fn open(options: &MysqlOptions) -> Result<Session, StoreError> {
-        ensure_tls_provider();
-        let (opts, target) = options.driver_opts()?;
-        match tokio::time::timeout(options.timeout, Conn::new(opts)).await {
-            Ok(Ok(conn)) => Ok(Session { conn, target }),
-            Ok(Err(error)) => Err(Failure::new(&target, &error).into()),
-            Err(_) => Err(StoreError::Unavailable(format!(
-                "{target}: no connection within {} ms",
-                options.timeout.as_millis()
-            ))),
-        }
-    }
-
-    async fn rows(
-        &mut self,
-        sql: &str,
-        params: impl Into<Params> + Send,
-    ) -> Result<Vec<Row>, Failure> {
-        match tokio::time::timeout(STEP_LIMIT, self.conn.exec(sql, params.into())).await {
-            Ok(answer) => answer.map_err(|error| Failure::new(&self.target, &error)),
-            Err(_) => Err(Failure {
-                error: too_slow(&self.target),
-                errno: None,
-            }),
-        }
-    }
-
-    /// What `SHOW CREATE` tells. By the text protocol: a prepared one repeats
-    /// what it told the first time, also after the view was replaced.
-    async fn show(&mut self, sql: &str) -> Result<Vec<Row>, Failure> {
-        match tokio::time::timeout(STEP_LIMIT, self.conn.query(sql)).await {
-            Ok(answer) => answer.map_err(|error| Failure::new(&self.target, &error)),
-            Err(_) => Err(Failure {
-                error: too_slow(&self.target),
-                errno: None,
-            }),
-        }
-    }
-
-    /// Runs one statement by the text protocol, which knows all of DDL.
-    async fn run(&mut self, sql: &str) -> Result<(), StoreError> {
-        match tokio::time::timeout(STEP_LIMIT, self.conn.query_drop(sql)).await {
-            Ok(answer) => answer.map_err(|error| Failure::new(&self.target, &error).into()),
-            Err(_) => Err(too_slow(&self.target)),
-        }
-    }
-
-    /// Keeps other appliers out until the session ends.
-    async fn lock(&mut self, patience: Duration) -> Result<(), StoreError> {
-        // The lock's name is the server's, and has at most 64 characters.
-        let sql = "SELECT GET_LOCK(CONCAT('idgen_schema_', MD5(DATABASE())), ?) AS held";
-        let seconds = patience.as_secs().max(1);
-        let row = only(self.rows(sql, (seconds,)).await?)?;
-        match column::<Option<i64>>(&row, "held")? {
-            Some(1) => Ok(()),
-            _ => Err(StoreError::Unavailable(format!(
-                "{}: another `idgen schema apply` is running for more than {seconds} s",
-                self.target
-            ))),
-        }
-    }
-
-    /// The highest migration that was run; `None` in a database without any.
-    async fn version(&mut self) -> Result<Option<i32>, StoreError> {
-        let sql = format!("SELECT MAX(version) AS version FROM {HISTORY_TABLE}");
-        match self.rows(&sql, ()).await {
-            Ok(rows) => column(&only(rows)?, "version"),
-            Err(failure) if failure.errno == Some(1146) => Ok(None),
-            Err(failure) => Err(failure.into()),
-        }
-    }
-
-    /// Version and checksum of the migrations that were run.
-    async fn applied(&mut self, any: bool) -> Result<Vec<(i32, String)>, StoreError> {
-        if !any {
-            return Ok(Vec::new());
-        }
-        let sql = format!("SELECT version, checksum FROM {HISTORY_TABLE}");
-        let rows = self.rows(&sql, ()).await?;
-        let read = |row: &Row| Ok((column(row, "version")?, column(row, "checksum")?));
-        rows.iter().map(read).collect()
-    }
-
-    /// The definition as the server has it; `None` if there is no such object.
-    async fn live(&mut self, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
-        let (sql, text, absent) = match kind {
-            "procedure" => (
-                format!("SHOW CREATE PROCEDURE {name}"),
-                "Create Procedure",
-                1305,
-            ),
-            "view" => (format!("SHOW CREATE VIEW {name}"), "Create View", 1146),
-            _ => (format!("SHOW CREATE TABLE {name}"), "Create Table", 1146),
-        };
-        let row = match self.show(&sql).await {
-            Ok(rows) => only(rows)?,
-            Err(failure) if failure.errno == Some(absent) => return Ok(None),
-            // A view onto something that is gone: there, but never as it should be.
-            Err(failure) if failure.errno == Some(1356) => return Ok(Some(String::new())),
-            Err(failure) => return Err(failure.into()),
-        };
-        let definition = column::<Option<String>>(&row, text)?.ok_or_else(|| {
-            StoreError::Refused(Error::new(
-                ErrorCode::PermissionDenied,
-                format!(
-                    "{}: the account may not read the definition of {name}",
-                    self.target
-                ),
-            ))
-        })?;
-        Ok(Some(match kind {
-            "procedure" => {
-                let mode: String = column(&row, "sql_mode")?;
-                let text = normalise(&definition);
-                let rest = text.split_once(&format!("PROCEDURE `{name}`("));
-                format!("[{mode}] ({}", rest.map_or("", |(_, rest)| rest))
-            }
-            "view" => without_definer(&definition),
-            _ => without_counter(&definition),
-        }))
-    }
-
-    /// The recorded source and definition of an object.
-    async fn recorded(
-        &mut self,
-        kind: &str,
-        name: &str,
-    ) -> Result<Option<(String, String)>, StoreError> {
-        let sql = "SELECT source, live FROM idgen_schema_object WHERE kind = ? AND name = ?";
-        let rows = self.rows(sql, (kind, name)).await?;
-        let read = |row: &Row| Ok((column(row, "source")?, column(row, "live")?));
-        rows.first().map(read).transpose()
-    }
-
-    /// Records the definition that the server has now as the right one.
-    async fn record(&mut self, kind: &str, name: &str, source: &str) -> Result<(), StoreError> {
-        let live = self.live(kind, name).await?.unwrap_or_default();
-        let sql = "REPLACE INTO idgen_schema_object (kind, name, source, live) VALUES (?, ?, ?, ?)";
-        self.rows(sql, (kind, name, source, live)).await?;
-        Ok(())
-    }
-
-    /// Records the tables once per version, so that a later change by hand is
-    /// found, also by the next `apply`.
-    async fn record_tables(&mut self) -> Result<(), StoreError> {
-        let version = VERSION.to_string();
-        for name in TABLES {
-            let recorded = self.recorded("table", name).await?;
-            if recorded.is_none_or(|(source, _)| source != version) {
-                self.record("table", name, &version).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A view's definition without the account that made it.
-fn without_definer(definition: &str) -> String {
-    match (
-        definition.find(" DEFINER="),
-        definition.find(" SQL SECURITY "),
-    ) {
-        (Some(start), Some(end)) if start < end => {
-            format!("{}{}", &definition[..start], &definition[end..])
-        }
-        _ => definition.to_owned(),
-    }
-}
-
-/// A table's definition without the counter of AUTO_INCREMENT.
-fn without_counter(definition: &str) -> String {
-    let words = definition.split(' ');
-    let kept: Vec<_> = words
-        .filter(|w| !w.starts_with("AUTO_INCREMENT="))
-        .collect();
-    kept.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_changes_by_itself_is_left_out() {
-        let view =
-            "CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`%` SQL SECURITY DEFINER VIEW `v` AS x";
-        assert_eq!(
-            without_definer(view),
-            "CREATE ALGORITHM=UNDEFINED SQL SECURITY DEFINER VIEW `v` AS x"
-        );
-        let table =
-            "CREATE TABLE `t` (`id` bigint AUTO_INCREMENT) ENGINE=InnoDB AUTO_INCREMENT=7 X";
-        assert_eq!(
-            without_counter(table),
-            "CREATE TABLE `t` (`id` bigint AUTO_INCREMENT) ENGINE=InnoDB X"
-        );
-    }
 
     #[test]
     fn the_script_holds_everything() {

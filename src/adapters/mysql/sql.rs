@@ -77,10 +77,7 @@ pub const SQL_MODE: &str = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION";
 
 /// The statements of a script: they end with a semicolon at the end of a line.
 pub fn statements(script: &str) -> impl Iterator<Item = &str> {
-    script
-        .split(";\n")
-        .map(str::trim)
-        .filter(|s| !normalise(s).is_empty())
+    script.split(";\n").map(str::trim).filter(|s| !normalise(s).is_empty())
 }
 
 /// `sql` without comments and with single spaces, quoted text untouched, so
@@ -175,11 +172,7 @@ mod tests {
             assert!(MIGRATIONS.iter().any(|m| m.text.contains(&head)), "{table}");
         }
         for view in VIEWS {
-            assert!(
-                ACCOUNT.contains(&format!("GRANT SELECT ON {} ", view.name)),
-                "{}",
-                view.name
-            );
+            assert!(ACCOUNT.contains(&format!("GRANT SELECT ON {} ", view.name)), "{}", view.name);
         }
     }
 

@@ -81,11 +81,7 @@ pub fn clients(
 /// What to count `error` as: a call that was still waiting when the run was
 /// over was cut by this program, whatever it looks like to the client.
 pub fn kind_of<'a>(error: &'a CallError, run: &Run) -> &'a str {
-    if run.was_cut() && error.class == ErrorClass::Lost {
-        "cut_at_end"
-    } else {
-        &error.kind
-    }
+    if run.was_cut() && error.class == ErrorClass::Lost { "cut_at_end" } else { &error.kind }
 }
 
 /// One line of JSON.

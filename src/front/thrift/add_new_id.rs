@@ -100,15 +100,10 @@ pub fn parse(json: &str) -> Result<TypeSpec, Error> {
 
 /// What people read later, without the parts that are empty.
 fn describe(project: &str, applicant: &str, other: &str) -> String {
-    let parts = [
-        ("Project: ", project.trim()),
-        ("Applicant: ", applicant.trim()),
-        ("", other.trim()),
-    ];
+    let parts =
+        [("Project: ", project.trim()), ("Applicant: ", applicant.trim()), ("", other.trim())];
     let filled = parts.iter().filter(|(_, text)| !text.is_empty());
-    let lines: Vec<String> = filled
-        .map(|(label, text)| format!("{label}{text}"))
-        .collect();
+    let lines: Vec<String> = filled.map(|(label, text)| format!("{label}{text}")).collect();
     lines.join("\n")
 }
 
@@ -147,8 +142,7 @@ impl Fields {
     }
 
     fn required(&mut self, field: &'static str) -> Result<Value, Error> {
-        self.take(field)
-            .ok_or_else(|| Error::invalid(field, format!("{field} is missing")))
+        self.take(field).ok_or_else(|| Error::invalid(field, format!("{field} is missing")))
     }
 
     fn text(&mut self, field: &'static str) -> Result<String, Error> {
@@ -180,10 +174,7 @@ impl Fields {
     }
 
     fn prefix(&mut self) -> Result<String, Error> {
-        let field = match (
-            self.0.contains_key("id_prifx"),
-            self.0.contains_key("id_prefix"),
-        ) {
+        let field = match (self.0.contains_key("id_prifx"), self.0.contains_key("id_prefix")) {
             (true, true) => {
                 return Err(Error::invalid(
                     "id_prefix",
@@ -198,17 +189,11 @@ impl Fields {
         if length > TypeSpec::MAX_PREFIX {
             return Err(Error::invalid(
                 field,
-                format!(
-                    "{field} has {length} characters; the limit is {}",
-                    TypeSpec::MAX_PREFIX
-                ),
+                format!("{field} has {length} characters; the limit is {}", TypeSpec::MAX_PREFIX),
             ));
         }
         if prefix.chars().any(char::is_control) {
-            return Err(Error::invalid(
-                field,
-                format!("{field} must not hold control characters"),
-            ));
+            return Err(Error::invalid(field, format!("{field} must not hold control characters")));
         }
         Ok(prefix)
     }
@@ -328,53 +313,25 @@ mod tests {
             ("id_start", with("id_start", json!(-1)), "from 1 to"),
             ("id_start", with("id_start", json!(1.5)), "whole number"),
             ("id_start", with("id_start", json!("7")), "whole number"),
-            (
-                "id_start",
-                with("id_start", json!(i64::MAX - 1)),
-                "from 1 to",
-            ),
+            ("id_start", with("id_start", json!(i64::MAX - 1)), "from 1 to"),
             ("id_start", with("id_start", json!(u64::MAX)), "from 1 to"),
             ("last_range", with("last_range", json!(-1)), "from 0"),
             ("min_range", with("min_range", json!(0)), "from 1 to"),
             ("max_range", with("max_range", json!(1_000)), "from 1001 to"),
-            (
-                "max_range",
-                with("max_range", json!(i64::MAX)),
-                "1000000000000",
-            ),
+            ("max_range", with("max_range", json!(i64::MAX)), "1000000000000"),
             ("redis_flag", with("redis_flag", json!(0)), "from 1"),
             ("redis_flag", with("redis_flag", json!("a b")), "name"),
             ("redis_flag", with("redis_flag", json!(null)), "number"),
             ("state", with("state", json!(2)), "must be 1"),
-            (
-                "min_load_interval",
-                with("min_load_interval", json!(0)),
-                "86400",
-            ),
-            (
-                "min_load_interval",
-                with("min_load_interval", json!(86_401)),
-                "86400",
-            ),
-            (
-                "load_percentage",
-                with("load_percentage", json!(1.1)),
-                "0 to 1",
-            ),
-            (
-                "load_percentage",
-                with("load_percentage", json!("0.1")),
-                "0 to 1",
-            ),
+            ("min_load_interval", with("min_load_interval", json!(0)), "86400"),
+            ("min_load_interval", with("min_load_interval", json!(86_401)), "86400"),
+            ("load_percentage", with("load_percentage", json!(1.1)), "0 to 1"),
+            ("load_percentage", with("load_percentage", json!("0.1")), "0 to 1"),
             ("lock_expire", with("lock_expire", json!(601)), "600"),
             ("project_name", with("project_name", json!([])), "text"),
             ("applicant", with("applicant", json!(null)), "text"),
             ("other_info", with("other_info", json!({})), "text"),
-            (
-                "other_info",
-                with("other_info", json!("x".repeat(65_536))),
-                "65535",
-            ),
+            ("other_info", with("other_info", json!("x".repeat(65_536))), "65535"),
             ("newIdInfo", with("color", json!("red")), "color"),
         ];
         for (field, case, limit) in cases {
@@ -403,9 +360,7 @@ mod tests {
     fn what_is_no_object_is_told_so() {
         let twice = r#"{"id_name":"a","id_name":"b"}"#;
         let deep = "[".repeat(100_000);
-        for text in [
-            "", "{", "[]", "1", "null", "{\"a\"}", "not json", twice, &deep,
-        ] {
+        for text in ["", "{", "[]", "1", "null", "{\"a\"}", "not json", twice, &deep] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.field, Some("newIdInfo"), "{error}");
             assert!(error.message.contains("JSON object"), "{error}");

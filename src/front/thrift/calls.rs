@@ -70,9 +70,7 @@ impl Method {
 
     /// The method called `name` on the wire.
     pub fn from_name(name: &[u8]) -> Option<Method> {
-        Method::ALL
-            .into_iter()
-            .find(|method| method.name().as_bytes() == name)
+        Method::ALL.into_iter().find(|method| method.name().as_bytes() == name)
     }
 }
 
@@ -103,10 +101,7 @@ impl<'a> Request<'a> {
             ));
         }
         Method::from_name(self.name()).ok_or_else(|| {
-            let shown: String = String::from_utf8_lossy(self.name())
-                .chars()
-                .take(128)
-                .collect();
+            let shown: String = String::from_utf8_lossy(self.name()).chars().take(128).collect();
             Answer::Refused(
                 ApplicationErrorKind::UnknownMethod,
                 format!("this service has no method {shown:?}"),
@@ -191,9 +186,7 @@ pub async fn call<A: IdApi>(
         }
         Method::NextIds => {
             let result = counted(next_ids(request, api).await, metrics);
-            count_ids(metrics, &result, |ranges| {
-                ranges.iter().map(|range| range.len()).sum()
-            });
+            count_ids(metrics, &result, |ranges| ranges.iter().map(|range| range.len()).sum());
             let ranges = result.map(|ranges| ranges.into_iter().map(convert::id_range).collect());
             Answer::NextIds(ranges.map_err(codes::exception))
         }
@@ -282,17 +275,13 @@ async fn next_ids<A: IdApi>(
 ) -> Result<Vec<crate::domain::IdRange>, Error> {
     let name = request.filled(1, "idType")?;
     let count = request.count(2)?;
-    api.next_ids(name, count)
-        .await
-        .map_err(|e| rename(e, "idType"))
+    api.next_ids(name, count).await.map_err(|e| rename(e, "idType"))
 }
 
 async fn next_string_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<String, Error> {
     let name = request.filled(1, "idType")?;
     let with_prefix = request.args.bool(2).unwrap_or(false);
-    api.next_string_id(name, with_prefix)
-        .await
-        .map_err(|e| rename(e, "idType"))
+    api.next_string_id(name, with_prefix).await.map_err(|e| rename(e, "idType"))
 }
 
 async fn describe<A: IdApi>(

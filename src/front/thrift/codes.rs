@@ -46,11 +46,7 @@ pub fn exception(error: Error) -> IdGenException {
 /// The answer of getId: a failed one has the value -1, which its clients test for.
 pub fn res_long(result: Result<i64, Error>, draining: bool) -> ResLong {
     match result {
-        Ok(id) => ResLong {
-            res: Some(RES_SUCCESS),
-            value: Some(id),
-            ext: None,
-        },
+        Ok(id) => ResLong { res: Some(RES_SUCCESS), value: Some(id), ext: None },
         Err(error) => ResLong {
             res: Some(res(error.code, draining)),
             value: Some(-1),
@@ -62,11 +58,7 @@ pub fn res_long(result: Result<i64, Error>, draining: bool) -> ResLong {
 /// The answer of getStrId and echo: a failed one has no value.
 pub fn res_str(result: Result<Option<String>, Error>, draining: bool) -> ResStr {
     match result {
-        Ok(value) => ResStr {
-            res: Some(RES_SUCCESS),
-            value,
-            ext: None,
-        },
+        Ok(value) => ResStr { res: Some(RES_SUCCESS), value, ext: None },
         Err(error) => ResStr {
             res: Some(res(error.code, draining)),
             value: None,
@@ -78,11 +70,7 @@ pub fn res_str(result: Result<Option<String>, Error>, draining: bool) -> ResStr 
 /// The answer of addNewId.
 pub fn res_bool(result: Result<(), Error>, draining: bool) -> ResBool {
     match result {
-        Ok(()) => ResBool {
-            res: Some(RES_SUCCESS),
-            value: Some(true),
-            ext: None,
-        },
+        Ok(()) => ResBool { res: Some(RES_SUCCESS), value: Some(true), ext: None },
         Err(error) => ResBool {
             res: Some(res(error.code, draining)),
             value: Some(false),
@@ -101,15 +89,11 @@ mod tests {
         // In the order of `ErrorCode::ALL`.
         assert_eq!(
             numbers(false),
-            [
-                553, 553, 553, 552, 553, 553, 551, 553, 553, 553, 553, 553, 553
-            ]
+            [553, 553, 553, 552, 553, 553, 551, 553, 553, 553, 553, 553, 553]
         );
         assert_eq!(
             numbers(true),
-            [
-                553, 553, 553, 552, 553, 553, 551, 550, 553, 550, 553, 553, 553
-            ]
+            [553, 553, 553, 552, 553, 553, 551, 550, 553, 550, 553, 553, 553]
         );
     }
 
@@ -118,10 +102,7 @@ mod tests {
         let error = || Error::invalid("idName", "idName is missing");
         let long = res_long(Err(error()), false);
         assert_eq!((long.res, long.value), (Some(552), Some(-1)));
-        assert_eq!(
-            long.ext.as_deref(),
-            Some("INVALID_ARGUMENT: idName is missing")
-        );
+        assert_eq!(long.ext.as_deref(), Some("INVALID_ARGUMENT: idName is missing"));
         assert_eq!(res_str(Err(error()), false).value, None);
         assert_eq!(res_bool(Err(error()), false).value, Some(false));
 

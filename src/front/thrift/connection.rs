@@ -97,12 +97,7 @@ impl From<std::io::Error> for End {
 /// Serves `stream` to its end.
 pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
     let _open = Held::new(&shared.metrics.open);
-    let mut connection = Connection {
-        stream,
-        output: Vec::new(),
-        shared: &shared,
-        replied: None,
-    };
+    let mut connection = Connection { stream, output: Vec::new(), shared: &shared, replied: None };
     match connection.serve().await {
         Ok(()) | Err(End::Close) => connection.close().await,
         Err(End::Refused(reason)) => shared.metrics.refused(reason),
@@ -283,12 +278,7 @@ impl<A: IdApi> Connection<'_, A> {
         name: &str,
         answer: Answer,
     ) -> Result<(), End> {
-        let to = ReplyTo {
-            dialect,
-            strict: header.strict,
-            name,
-            seqid: header.seqid,
-        };
+        let to = ReplyTo { dialect, strict: header.strict, name, seqid: header.seqid };
         reply::append(&mut self.output, &to, answer).map_err(|error| {
             tracing::error!(%error, method = name, "a reply could not be written");
             End::Close

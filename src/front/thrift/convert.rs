@@ -8,10 +8,7 @@ use super::generated::{self, LiveState, NodeInfo, PartInfo, TypeInfo};
 
 /// A range, by its first id and its length.
 pub fn id_range(range: IdRange) -> generated::IdRange {
-    generated::IdRange {
-        first: range.start(),
-        count: count(range.len()),
-    }
+    generated::IdRange { first: range.start(), count: count(range.len()) }
 }
 
 /// The answer of describeType.

@@ -18,10 +18,7 @@ pub(super) enum Next<'a> {
     /// Nothing complete.
     More,
     /// A request. Call [`Input::done`] afterwards.
-    Request {
-        request: Request<'a>,
-        dialect: Dialect,
-    },
+    Request { request: Request<'a>, dialect: Dialect },
     /// A message that makes no sense.
     Malformed {
         kind: Malformed,
@@ -52,14 +49,7 @@ impl Input {
     /// For messages of at most `limit` bytes, the four of a frame's length not
     /// counted.
     pub(super) fn new(limit: usize) -> Self {
-        Input {
-            bytes: Vec::new(),
-            head: 0,
-            end: 0,
-            dialect: None,
-            scanner: None,
-            limit,
-        }
+        Input { bytes: Vec::new(), head: 0, end: 0, dialect: None, scanner: None, limit }
     }
 
     /// Whether no message is begun.
@@ -142,11 +132,9 @@ impl Input {
         let scanner = self.scanner.insert(Scanner::new(dialect.protocol, length));
         match scanner.whole(message) {
             Ok(()) => found(scanner, message, dialect),
-            Err(kind) => Next::Malformed {
-                kind,
-                to: addressee(scanner, message, dialect),
-                in_sync: true,
-            },
+            Err(kind) => {
+                Next::Malformed { kind, to: addressee(scanner, message, dialect), in_sync: true }
+            }
         }
     }
 
@@ -155,9 +143,7 @@ impl Input {
     fn too_long(&mut self, dialect: Dialect) -> Next<'_> {
         let message = &self.bytes[self.head + 4..];
         let limit = self.limit;
-        let scanner = self
-            .scanner
-            .get_or_insert_with(|| Scanner::new(dialect.protocol, limit));
+        let scanner = self.scanner.get_or_insert_with(|| Scanner::new(dialect.protocol, limit));
         let progress = scanner.advance(message);
         match (scanner.header(), progress) {
             (None, Ok(_)) => Next::More,
@@ -171,9 +157,7 @@ impl Input {
             return Next::More;
         }
         let limit = self.limit;
-        let scanner = self
-            .scanner
-            .get_or_insert_with(|| Scanner::new(dialect.protocol, limit));
+        let scanner = self.scanner.get_or_insert_with(|| Scanner::new(dialect.protocol, limit));
         match scanner.advance(message) {
             Ok(Progress::NeedMore) => Next::More,
             Ok(Progress::Done(length)) => {
@@ -187,14 +171,9 @@ impl Input {
 
 fn found<'a>(scanner: &'a Scanner, message: &'a [u8], dialect: Dialect) -> Next<'a> {
     match scanner.header() {
-        Some(header) => Next::Request {
-            request: Request {
-                message,
-                header,
-                args: scanner.args(),
-            },
-            dialect,
-        },
+        Some(header) => {
+            Next::Request { request: Request { message, header, args: scanner.args() }, dialect }
+        }
         // A walk that ended has a header; this is only for the compiler.
         None => malformed(Malformed::Truncated, None),
     }
@@ -202,11 +181,7 @@ fn found<'a>(scanner: &'a Scanner, message: &'a [u8], dialect: Dialect) -> Next<
 
 /// A malformed message after which nothing can be trusted.
 fn malformed(kind: Malformed, to: Option<(Header, &[u8], Dialect)>) -> Next<'_> {
-    Next::Malformed {
-        kind,
-        to,
-        in_sync: false,
-    }
+    Next::Malformed { kind, to, in_sync: false }
 }
 
 fn addressee<'a>(

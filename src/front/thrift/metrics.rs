@@ -61,12 +61,8 @@ impl Refused {
 }
 
 /// Calls that never reached a method, as label values of the errors.
-const APPLICATION_ERRORS: [&str; 4] = [
-    "UNKNOWN_METHOD",
-    "INVALID_MESSAGE_TYPE",
-    "PROTOCOL_ERROR",
-    "INTERNAL_ERROR",
-];
+const APPLICATION_ERRORS: [&str; 4] =
+    ["UNKNOWN_METHOD", "INVALID_MESSAGE_TYPE", "PROTOCOL_ERROR", "INTERNAL_ERROR"];
 
 fn application_error(kind: ApplicationErrorKind) -> usize {
     match kind {
@@ -100,10 +96,8 @@ impl ThriftMetrics {
     /// Creates the metrics and adds them to `registry`. Fails if they are
     /// there already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let open = IntGauge::new(
-            "idgen_thrift_connections_open",
-            "Thrift connections that are open",
-        )?;
+        let open =
+            IntGauge::new("idgen_thrift_connections_open", "Thrift connections that are open")?;
         let accepted = IntCounter::new(
             "idgen_thrift_connections_accepted_total",
             "Thrift connections that were served",
@@ -133,11 +127,8 @@ impl ThriftMetrics {
             "Thrift requests received completely, by method",
             "method",
         )?;
-        let errors = counters(
-            "idgen_thrift_errors_total",
-            "Thrift requests that failed, by code",
-            "code",
-        )?;
+        let errors =
+            counters("idgen_thrift_errors_total", "Thrift requests that failed, by code", "code")?;
         let malformed = counters(
             "idgen_thrift_malformed_total",
             "Thrift messages and connections that made no sense, by kind",
@@ -182,9 +173,7 @@ impl ThriftMetrics {
 
     /// `method` answered after `took`.
     pub(super) fn answered(&self, method: Method, took: Duration) {
-        self.methods[method as usize]
-            .seconds
-            .observe(took.as_secs_f64());
+        self.methods[method as usize].seconds.observe(took.as_secs_f64());
     }
 
     /// A request failed with `code`.

@@ -108,59 +108,38 @@ fn write(out: &mut dyn TOutputProtocol, to: &ReplyTo<'_>, answer: Answer) -> thr
     };
     out.write_message_begin(&TMessageIdentifier::new(to.name, kind, to.seqid))?;
     match answer {
-        Answer::GetId(value) => IdGenServiceGetIdResult {
-            result_value: Some(value),
+        Answer::GetId(value) => {
+            IdGenServiceGetIdResult { result_value: Some(value) }.write_to_out_protocol(out)?
         }
-        .write_to_out_protocol(out)?,
-        Answer::GetStrId(value) => IdGenServiceGetStrIdResult {
-            result_value: Some(value),
+        Answer::GetStrId(value) => {
+            IdGenServiceGetStrIdResult { result_value: Some(value) }.write_to_out_protocol(out)?
         }
-        .write_to_out_protocol(out)?,
-        Answer::AddNewId(value) => IdGenServiceAddNewIdResult {
-            result_value: Some(value),
+        Answer::AddNewId(value) => {
+            IdGenServiceAddNewIdResult { result_value: Some(value) }.write_to_out_protocol(out)?
         }
-        .write_to_out_protocol(out)?,
-        Answer::Echo(value) => IdGenServiceEchoResult {
-            result_value: Some(value),
+        Answer::Echo(value) => {
+            IdGenServiceEchoResult { result_value: Some(value) }.write_to_out_protocol(out)?
         }
-        .write_to_out_protocol(out)?,
         Answer::NextId(result) => {
             let (result_value, error) = either(result);
-            IdGenServiceNextIdResult {
-                result_value,
-                error,
-            }
-            .write_to_out_protocol(out)?;
+            IdGenServiceNextIdResult { result_value, error }.write_to_out_protocol(out)?;
         }
         Answer::NextIds(result) => {
             let (result_value, error) = either(result);
-            IdGenServiceNextIdsResult {
-                result_value,
-                error,
-            }
-            .write_to_out_protocol(out)?;
+            IdGenServiceNextIdsResult { result_value, error }.write_to_out_protocol(out)?;
         }
         Answer::NextStringId(result) => {
             let (result_value, error) = either(result);
-            IdGenServiceNextStringIdResult {
-                result_value,
-                error,
-            }
-            .write_to_out_protocol(out)?;
+            IdGenServiceNextStringIdResult { result_value, error }.write_to_out_protocol(out)?;
         }
         Answer::DescribeType(result) => {
             let (result_value, error) = either(result.map(|info| *info));
-            IdGenServiceDescribeTypeResult {
-                result_value,
-                error,
-            }
-            .write_to_out_protocol(out)?;
+            IdGenServiceDescribeTypeResult { result_value, error }.write_to_out_protocol(out)?;
         }
-        Answer::NodeStatus(info) => IdGenServiceNodeStatusResult {
-            result_value: Some(*info),
-            error: None,
+        Answer::NodeStatus(info) => {
+            IdGenServiceNodeStatusResult { result_value: Some(*info), error: None }
+                .write_to_out_protocol(out)?
         }
-        .write_to_out_protocol(out)?,
         Answer::Refused(kind, message) => {
             let error = ApplicationError::new(kind, message);
             thrift::Error::write_application_error_to_out_protocol(&error, out)?;
@@ -174,18 +153,10 @@ mod tests {
     use super::super::codes;
     use super::*;
 
-    const FRAMED_BINARY: Dialect = Dialect {
-        framed: true,
-        protocol: Protocol::Binary,
-    };
+    const FRAMED_BINARY: Dialect = Dialect { framed: true, protocol: Protocol::Binary };
 
     fn to(dialect: Dialect) -> ReplyTo<'static> {
-        ReplyTo {
-            dialect,
-            strict: true,
-            name: "getId",
-            seqid: 1,
-        }
+        ReplyTo { dialect, strict: true, name: "getId", seqid: 1 }
     }
 
     #[test]
@@ -200,26 +171,17 @@ mod tests {
 
     #[test]
     fn each_dialect_has_its_form() {
-        let unframed = Dialect {
-            framed: false,
-            ..FRAMED_BINARY
-        };
+        let unframed = Dialect { framed: false, ..FRAMED_BINARY };
         let mut out = b"before".to_vec();
         append(&mut out, &to(unframed), Answer::NextId(Ok(1))).unwrap();
         assert!(out.starts_with(b"before\x80\x01\0\x02\0\0\0\x05getId"));
 
-        let not_strict = ReplyTo {
-            strict: false,
-            ..to(unframed)
-        };
+        let not_strict = ReplyTo { strict: false, ..to(unframed) };
         out.clear();
         append(&mut out, &not_strict, Answer::NextId(Ok(1))).unwrap();
         assert!(out.starts_with(b"\0\0\0\x05getId\x02\0\0\0\x01"));
 
-        let compact = Dialect {
-            framed: false,
-            protocol: Protocol::Compact,
-        };
+        let compact = Dialect { framed: false, protocol: Protocol::Compact };
         out.clear();
         append(&mut out, &to(compact), Answer::NextId(Ok(1))).unwrap();
         assert!(out.starts_with(b"\x82\x41\x01\x05getId"));
@@ -228,10 +190,7 @@ mod tests {
     #[test]
     fn many_ids_are_small_on_the_wire() {
         let mut out = Vec::new();
-        let ranges = vec![IdRange {
-            first: i64::MAX - 200_000,
-            count: 100_000,
-        }];
+        let ranges = vec![IdRange { first: i64::MAX - 200_000, count: 100_000 }];
         append(&mut out, &to(FRAMED_BINARY), Answer::NextIds(Ok(ranges))).unwrap();
         assert!(out.len() < 100, "{} bytes", out.len());
     }

@@ -73,10 +73,9 @@ impl ThriftConfig {
         if self.max_connections == 0 {
             return Err("max_connections must be at least 1".to_owned());
         }
-        for (name, value) in [
-            ("idle_timeout", self.idle_timeout),
-            ("message_timeout", self.message_timeout),
-        ] {
+        for (name, value) in
+            [("idle_timeout", self.idle_timeout), ("message_timeout", self.message_timeout)]
+        {
             if value.is_zero() {
                 return Err(format!("{name} must be longer than 0"));
             }
@@ -105,16 +104,10 @@ impl ThriftServer {
     /// the port cannot be had. Clients that connect wait until
     /// [`serve`](Self::serve) runs.
     pub async fn bind(config: ThriftConfig) -> io::Result<Self> {
-        config
-            .validate()
-            .map_err(|message| io::Error::new(ErrorKind::InvalidInput, message))?;
+        config.validate().map_err(|message| io::Error::new(ErrorKind::InvalidInput, message))?;
         let listener = TcpListener::bind(config.addr).await?;
         let addr = listener.local_addr()?;
-        Ok(ThriftServer {
-            listener,
-            addr,
-            config,
-        })
+        Ok(ThriftServer { listener, addr, config })
     }
 
     /// Where it listens, with the port that was taken.
@@ -133,12 +126,7 @@ impl ThriftServer {
         shutdown: watch::Receiver<bool>,
     ) -> Served {
         let mut stop = shutdown.clone();
-        let shared = Arc::new(Shared {
-            api,
-            metrics,
-            config: self.config,
-            stop: shutdown,
-        });
+        let shared = Arc::new(Shared { api, metrics, config: self.config, stop: shutdown });
         let mut connections = JoinSet::new();
         // Until when not to accept, after a failure.
         let mut pause: Option<Instant> = None;

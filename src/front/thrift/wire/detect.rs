@@ -42,30 +42,22 @@ impl Foreign {
 }
 
 /// How the request lines of HTTP begin (HTTP/2 included).
-const HTTP: [&[u8; 4]; 10] = [
-    b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ",
-];
+const HTTP: [&[u8; 4]; 10] =
+    [b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI "];
 
 /// The dialect, or `None` while there are too few bytes to tell (never more
 /// than 5 are needed).
 pub fn detect(bytes: &[u8]) -> Result<Option<Dialect>, Foreign> {
-    let unframed = |protocol| Dialect {
-        framed: false,
-        protocol,
-    };
+    let unframed = |protocol| Dialect { framed: false, protocol };
     match *bytes {
         [] | [0x80] | [0x82] | [0x16] => Ok(None),
         [0x80, 0x01, ..] => Ok(Some(unframed(Protocol::Binary))),
         [0x82, version, ..] if version & 0x1f == 1 => Ok(Some(unframed(Protocol::Compact))),
         [0x16, 0x03, ..] => Err(Foreign::Tls),
-        [0, _, _, _, 0x80 | 0, ..] => Ok(Some(Dialect {
-            framed: true,
-            protocol: Protocol::Binary,
-        })),
-        [0, _, _, _, 0x82, ..] => Ok(Some(Dialect {
-            framed: true,
-            protocol: Protocol::Compact,
-        })),
+        [0, _, _, _, 0x80 | 0, ..] => {
+            Ok(Some(Dialect { framed: true, protocol: Protocol::Binary }))
+        }
+        [0, _, _, _, 0x82, ..] => Ok(Some(Dialect { framed: true, protocol: Protocol::Compact })),
         [0, ref rest @ ..] if rest.len() < 4 => Ok(None),
         _ if HTTP.iter().any(|start| bytes.starts_with(*start)) => Err(Foreign::Http),
         _ if HTTP.iter().any(|start| start.starts_with(bytes)) => Ok(None),

@@ -45,11 +45,7 @@ enum Level {
     Struct { last_id: i16 },
     /// `left` values to come: of a list all `first`, of a map `first` and
     /// `second` in turn.
-    Values {
-        first: Kind,
-        second: Kind,
-        left: usize,
-    },
+    Values { first: Kind, second: Kind, left: usize },
 }
 
 /// Walks one message. See the module.
@@ -166,18 +162,10 @@ impl Scanner {
                 self.depth -= 1;
                 Ok(())
             }
-            Level::Values {
-                first,
-                second,
-                left,
-            } => {
+            Level::Values { first, second, left } => {
                 // Lists have two equal kinds; maps begin with an even count.
                 let kind = if left % 2 == 0 { first } else { second };
-                self.levels[top] = Level::Values {
-                    first,
-                    second,
-                    left: left - 1,
-                };
+                self.levels[top] = Level::Values { first, second, left: left - 1 };
                 self.pending = Some((kind, 0));
                 Ok(())
             }
@@ -185,10 +173,7 @@ impl Scanner {
     }
 
     fn open(&mut self, level: Level) -> Result<(), Stop> {
-        let slot = self
-            .levels
-            .get_mut(self.depth)
-            .ok_or(Stop::Bad(Malformed::TooDeep))?;
+        let slot = self.levels.get_mut(self.depth).ok_or(Stop::Bad(Malformed::TooDeep))?;
         *slot = level;
         self.depth += 1;
         Ok(())
@@ -204,9 +189,9 @@ impl Scanner {
             Protocol::Compact => {
                 let id = match byte >> 4 {
                     0 => cursor.var_i16()?,
-                    delta => last_id
-                        .checked_add(i16::from(delta))
-                        .ok_or(Stop::Bad(Malformed::Varint))?,
+                    delta => {
+                        last_id.checked_add(i16::from(delta)).ok_or(Stop::Bad(Malformed::Varint))?
+                    }
                 };
                 (id, byte & 0x0f)
             }
@@ -252,19 +237,11 @@ impl Scanner {
                 self.args.set(id, Arg::Missing);
             }
             Kind::I32 => {
-                let value = if compact {
-                    cursor.var_i32()?
-                } else {
-                    cursor.be_i32()?
-                };
+                let value = if compact { cursor.var_i32()? } else { cursor.be_i32()? };
                 self.args.set(id, Arg::I32(value));
             }
             Kind::I64 => {
-                let value = if compact {
-                    cursor.var_i64()?
-                } else {
-                    cursor.be_i64()?
-                };
+                let value = if compact { cursor.var_i64()? } else { cursor.be_i64()? };
                 self.args.set(id, Arg::I64(value));
             }
             Kind::Double => {
@@ -378,11 +355,7 @@ impl Scanner {
         if fixed {
             return self.jump(cursor, count * per_element);
         }
-        self.open(Level::Values {
-            first,
-            second,
-            left,
-        })
+        self.open(Level::Values { first, second, left })
     }
 
     fn binary_header(&self, cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
@@ -401,13 +374,7 @@ impl Scanner {
             false => cursor.byte()?,
         };
         let seqid = cursor.be_i32()?;
-        Ok(Header {
-            name_start,
-            name_len,
-            kind,
-            seqid,
-            strict,
-        })
+        Ok(Header { name_start, name_len, kind, seqid, strict })
     }
 
     fn compact_header(&self, cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
@@ -418,13 +385,7 @@ impl Scanner {
         let seqid = cursor.var_u32()? as i32;
         let name_len = cursor.var_size()?;
         let name_start = self.name(cursor, name_len)?;
-        Ok(Header {
-            name_start,
-            name_len,
-            kind: version >> 5,
-            seqid,
-            strict: true,
-        })
+        Ok(Header { name_start, name_len, kind: version >> 5, seqid, strict: true })
     }
 
     /// Where the name starts. Unlike other text it must be there whole, so

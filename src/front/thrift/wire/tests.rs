@@ -108,8 +108,7 @@ fn encode(
         Protocol::Binary => Box::new(TBinaryOutputProtocol::new(&mut bytes, strict)),
         Protocol::Compact => Box::new(TCompactOutputProtocol::new(&mut bytes)),
     };
-    out.write_message_begin(&TMessageIdentifier::new(name, TMessageType::Call, seqid))
-        .unwrap();
+    out.write_message_begin(&TMessageIdentifier::new(name, TMessageType::Call, seqid)).unwrap();
     write_struct(fields, &mut *out).unwrap();
     out.write_message_end().unwrap();
     drop(out);
@@ -269,93 +268,23 @@ fn scan(head: &[u8], body: &[u8]) -> Result<Progress, Malformed> {
 #[test]
 fn each_trick_is_told_by_name() {
     let cases: [(&str, &[u8], &[u8], Malformed); 17] = [
-        (
-            "old version",
-            b"\x80\x02\0\x01\0\0\0\0",
-            b"",
-            Malformed::Version,
-        ),
+        ("old version", b"\x80\x02\0\x01\0\0\0\0", b"", Malformed::Version),
         ("compact version", b"\x82\x22\0\0", b"", Malformed::Version),
-        (
-            "name below 0",
-            b"\x80\x01\0\x01\xff\xff\xff\xff",
-            b"",
-            Malformed::NegativeSize,
-        ),
-        (
-            "name too long",
-            b"\x80\x01\0\x01\x7f\0\0\0",
-            b"",
-            Malformed::TooLong,
-        ),
-        (
-            "compact name too long",
-            b"\x82\x21\0\xff\xff\x7f",
-            b"",
-            Malformed::TooLong,
-        ),
-        (
-            "text below 0",
-            BINARY,
-            b"\x0b\0\x01\xff\xff\xff\xfe",
-            Malformed::NegativeSize,
-        ),
-        (
-            "text too long",
-            BINARY,
-            b"\x0b\0\x01\x7f\xff\xff\xff",
-            Malformed::TooLong,
-        ),
-        (
-            "list below 0",
-            BINARY,
-            b"\x0f\0\x01\x0b\x80\0\0\0",
-            Malformed::NegativeSize,
-        ),
-        (
-            "list too long",
-            BINARY,
-            b"\x0f\0\x01\x0b\0\x01\0\0",
-            Malformed::TooLong,
-        ),
-        (
-            "bools too long",
-            BINARY,
-            b"\x0f\0\x01\x02\0\x02\0\0",
-            Malformed::TooLong,
-        ),
-        (
-            "map too long",
-            BINARY,
-            b"\x0d\0\x01\x0b\x0b\x7f\xff\xff\xff",
-            Malformed::TooLong,
-        ),
+        ("name below 0", b"\x80\x01\0\x01\xff\xff\xff\xff", b"", Malformed::NegativeSize),
+        ("name too long", b"\x80\x01\0\x01\x7f\0\0\0", b"", Malformed::TooLong),
+        ("compact name too long", b"\x82\x21\0\xff\xff\x7f", b"", Malformed::TooLong),
+        ("text below 0", BINARY, b"\x0b\0\x01\xff\xff\xff\xfe", Malformed::NegativeSize),
+        ("text too long", BINARY, b"\x0b\0\x01\x7f\xff\xff\xff", Malformed::TooLong),
+        ("list below 0", BINARY, b"\x0f\0\x01\x0b\x80\0\0\0", Malformed::NegativeSize),
+        ("list too long", BINARY, b"\x0f\0\x01\x0b\0\x01\0\0", Malformed::TooLong),
+        ("bools too long", BINARY, b"\x0f\0\x01\x02\0\x02\0\0", Malformed::TooLong),
+        ("map too long", BINARY, b"\x0d\0\x01\x0b\x0b\x7f\xff\xff\xff", Malformed::TooLong),
         ("unknown field", BINARY, b"\x11\0\x01", Malformed::Type),
-        (
-            "unknown element",
-            BINARY,
-            b"\x0f\0\x01\x05\0\0\0\x01",
-            Malformed::Type,
-        ),
+        ("unknown element", BINARY, b"\x0f\0\x01\x05\0\0\0\x01", Malformed::Type),
         ("compact type", COMPACT, b"\x1e", Malformed::Type),
-        (
-            "compact size below 0",
-            COMPACT,
-            b"\x18\xff\xff\xff\xff\x0f",
-            Malformed::NegativeSize,
-        ),
-        (
-            "compact list",
-            COMPACT,
-            b"\x19\xf8\xff\xff\x7f",
-            Malformed::TooLong,
-        ),
-        (
-            "long varint",
-            COMPACT,
-            b"\x15\x80\x80\x80\x80\x80",
-            Malformed::Varint,
-        ),
+        ("compact size below 0", COMPACT, b"\x18\xff\xff\xff\xff\x0f", Malformed::NegativeSize),
+        ("compact list", COMPACT, b"\x19\xf8\xff\xff\x7f", Malformed::TooLong),
+        ("long varint", COMPACT, b"\x15\x80\x80\x80\x80\x80", Malformed::Varint),
     ];
     for (what, head, body, expected) in cases {
         assert_eq!(scan(head, body), Err(expected), "{what}");
