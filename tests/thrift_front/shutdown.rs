@@ -148,5 +148,8 @@ fn an_owner_that_is_gone_is_a_stop() {
     server.stop = tokio::sync::watch::channel(false).0;
     assert!(read_frame(&mut stream).is_none());
     drop(stream);
-    assert_eq!(server.join().0.cut, 0);
+    let (served, registry) = server.join();
+    assert_eq!(served.cut, 0);
+    let refused = "idgen_thrift_connections_refused_total";
+    assert_eq!(metric(&registry, refused, "panic"), 0);
 }
