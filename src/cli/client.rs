@@ -144,24 +144,15 @@ impl Client {
             .map_err(|error| Failure::usage(format_args!("{}: {error}", redact_url(&self.url))))?;
         let mut answer = answer.map_err(|error| self.unreachable(error))?;
         let text = answer.body_mut().with_config().limit(MAX_ANSWER);
-        let text = text
-            .read_to_string()
-            .map_err(|error| self.unreachable(error))?;
-        if answer.status().is_success() {
-            Ok(text)
-        } else {
-            Err(self.refusal(&answer, &text))
-        }
+        let text = text.read_to_string().map_err(|error| self.unreachable(error))?;
+        if answer.status().is_success() { Ok(text) } else { Err(self.refusal(&answer, &text)) }
     }
 
     fn unreachable(&self, error: ureq::Error) -> Failure {
         let url = redact_url(&self.url);
         let why = match error {
             ureq::Error::Timeout(_) => {
-                format!(
-                    "no answer within {} s; it may or may not have happened",
-                    TIMEOUT.as_secs()
-                )
+                format!("no answer within {} s; it may or may not have happened", TIMEOUT.as_secs())
             }
             error => format!("{error}"),
         };
@@ -197,10 +188,7 @@ impl Client {
             StatusCode::UNAUTHORIZED => format!(" ({})", self.hint),
             _ => String::new(),
         };
-        Failure::new(
-            code,
-            format_args!("{}: {}{hint}", problem.code, problem.detail),
-        )
+        Failure::new(code, format_args!("{}: {}{hint}", problem.code, problem.detail))
     }
 }
 
@@ -225,10 +213,7 @@ fn find_token(
         let token = Secret::new(&text).map_err(|error| {
             Failure::usage(format_args!("IDGEN_ADMIN_TOKEN: the token {error}"))
         })?;
-        return Ok((
-            Some(token),
-            "the token is from IDGEN_ADMIN_TOKEN".to_owned(),
-        ));
+        return Ok((Some(token), "the token is from IDGEN_ADMIN_TOKEN".to_owned()));
     }
     let named = variable("IDGEN_ADMIN_TOKEN_FILE").map(PathBuf::from);
     let given = named.is_some();
@@ -236,16 +221,13 @@ fn find_token(
     let shown = file.display();
     match token::read(&file) {
         Ok(Some(token)) => Ok((Some(token), format!("the token is from {shown}"))),
-        Ok(None) if given => Err(Failure::usage(format_args!(
-            "IDGEN_ADMIN_TOKEN_FILE: there is no file {shown}"
-        ))),
-        Ok(None) => Ok((
-            None,
-            format!("set IDGEN_ADMIN_TOKEN; there is no token in {shown} either"),
-        )),
-        Err(error) if given => Err(Failure::usage(format_args!(
-            "IDGEN_ADMIN_TOKEN_FILE: {error}"
-        ))),
+        Ok(None) if given => {
+            Err(Failure::usage(format_args!("IDGEN_ADMIN_TOKEN_FILE: there is no file {shown}")))
+        }
+        Ok(None) => {
+            Ok((None, format!("set IDGEN_ADMIN_TOKEN; there is no token in {shown} either")))
+        }
+        Err(error) if given => Err(Failure::usage(format_args!("IDGEN_ADMIN_TOKEN_FILE: {error}"))),
         // Another user's file is no reason to fail before the node has said
         // that it wants a token.
         Err(error) => Ok((None, format!("set IDGEN_ADMIN_TOKEN; {error}"))),

@@ -35,10 +35,7 @@ impl Failure {
 
     /// `code` with `message`.
     pub fn new(code: u8, message: impl fmt::Display) -> Self {
-        Failure {
-            code,
-            message: message.to_string(),
-        }
+        Failure { code, message: message.to_string() }
     }
 }
 

@@ -64,11 +64,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a node
-    #[command(
-        after_help = "Every setting can also be given in the file or by its variable; \
+    #[command(after_help = "Every setting can also be given in the file or by its variable; \
                             docs/configuration.md lists them. The token of the admin API is set \
-                            by IDGEN_ADMIN_TOKEN."
-    )]
+                            by IDGEN_ADMIN_TOKEN.")]
     Serve(ServeArgs),
     /// Create, list, show, change, retire and restore id types
     #[command(subcommand)]

@@ -93,11 +93,7 @@ fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
     if args.client.json {
         return Ok(json(console.out, &added)?);
     }
-    let rows = [
-        ("number", added.id.to_string()),
-        ("name", added.name),
-        ("url", added.url),
-    ];
+    let rows = [("number", added.id.to_string()), ("name", added.name), ("url", added.url)];
     Ok(pairs(console.out, &rows)?)
 }
 
@@ -122,24 +118,14 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         ]
     };
     let header = ["number", "name", "types", "url", "state"];
-    Ok(table(
-        console.out,
-        &header,
-        list.items.into_iter().map(row).collect(),
-    )?)
+    Ok(table(console.out, &header, list.items.into_iter().map(row).collect())?)
 }
 
 fn test(args: TestArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
     let instance = typed_or_read(args.instance, console)?;
     let body = match instance.contains("://") {
-        true => TestInstance {
-            name: None,
-            url: Some(instance),
-        },
-        false => TestInstance {
-            name: Some(instance),
-            url: None,
-        },
+        true => TestInstance { name: None, url: Some(instance) },
+        false => TestInstance { name: Some(instance), url: None },
     };
     let client = Client::new(&args.client, env)?;
     let check: CheckJson = client.post("/redis-instances/test", Some(&body))?;

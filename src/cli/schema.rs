@@ -70,10 +70,7 @@ pub fn run(
         }
         let version = report.version.map_or("none".to_owned(), |v| v.to_string());
         let wanted = report.wanted;
-        writeln!(
-            console.out,
-            "schema version {version}, this program works with {wanted}"
-        )?;
+        writeln!(console.out, "schema version {version}, this program works with {wanted}")?;
     }
     match report.clean {
         true => Ok(()),

@@ -41,10 +41,7 @@ fn wiring() -> Wiring {
     }
     Wiring {
         serve: |settings| {
-            Err(Failure::failed(format_args!(
-                "would serve on {}",
-                settings.thrift.addr
-            )))
+            Err(Failure::failed(format_args!("would serve on {}", settings.thrift.addr)))
         },
         schema_apply: |_| {
             Ok(SchemaReport {
@@ -72,36 +69,21 @@ fn wiring() -> Wiring {
 
 fn run_with(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Outcome {
     let arguments = std::iter::once("idgen").chain(arguments.iter().copied());
-    let environment: Environment = variables
-        .iter()
-        .map(|(k, v)| (k.into(), v.into()))
-        .collect();
+    let environment: Environment = variables.iter().map(|(k, v)| (k.into(), v.into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let code = run(
         arguments.map(OsString::from),
         &environment,
-        &mut Console {
-            input: &mut Cursor::new(input),
-            out: &mut out,
-            err: &mut err,
-        },
+        &mut Console { input: &mut Cursor::new(input), out: &mut out, err: &mut err },
         &wiring(),
     );
-    Outcome {
-        code,
-        out: String::from_utf8(out).unwrap(),
-        err: String::from_utf8(err).unwrap(),
-    }
+    Outcome { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
 /// A client command against `server`, with its token.
 fn client(server: &Server, arguments: &[&str], input: &str) -> Outcome {
     let url = server.url();
-    let variables = [
-        ("IDGEN_URL", url.as_str()),
-        ("IDGEN_ADMIN_TOKEN", TOKEN),
-        ("USER", "alice"),
-    ];
+    let variables = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", TOKEN), ("USER", "alice")];
     run_with(arguments, &variables, input)
 }
 
@@ -174,27 +156,13 @@ fn a_type_lives() {
     assert_eq!(shown["dispatcher"]["live"], true);
     assert_eq!(shown["ranges"].as_array().unwrap().len(), 1);
 
-    let set = [
-        "type",
-        "set",
-        "order",
-        "--version",
-        "1",
-        "--max-range",
-        "30",
-    ];
+    let set = ["type", "set", "order", "--version", "1", "--max-range", "30"];
     assert_eq!(cli(&set).code, exit::OK);
     let conflict = cli(&set);
     assert_eq!(conflict.code, exit::REFUSED);
-    assert!(
-        conflict.err.starts_with("idgen: CONFLICT: "),
-        "{conflict:?}"
-    );
+    assert!(conflict.err.starts_with("idgen: CONFLICT: "), "{conflict:?}");
     assert_eq!(cli(&["type", "set", "order"]).code, exit::USAGE);
-    assert_eq!(
-        cli(&["type", "set", "order", "--version", "2"]).code,
-        exit::USAGE
-    );
+    assert_eq!(cli(&["type", "set", "order", "--version", "2"]).code, exit::USAGE);
 
     assert_eq!(cli(&["get", "order"]).out, "100\n");
     assert_eq!(cli(&["get", "order", "-n", "3"]).out, "101\n102\n103\n");
@@ -220,16 +188,10 @@ fn retiring_asks_for_the_name() {
     let refused = client(&server, &["get", "order"], "");
     assert_eq!(refused.code, exit::REFUSED);
     assert!(refused.err.contains("RETIRED"), "{refused:?}");
-    assert_eq!(
-        client(&server, &["type", "restore", "order"], "").code,
-        exit::OK
-    );
+    assert_eq!(client(&server, &["type", "restore", "order"], "").code, exit::OK);
     assert_eq!(state(), "active");
     let asked_nothing = client(&server, &["type", "retire", "order", "--yes"], "");
-    assert_eq!(
-        (asked_nothing.code, asked_nothing.err.as_str()),
-        (exit::OK, "")
-    );
+    assert_eq!((asked_nothing.code, asked_nothing.err.as_str()), (exit::OK, ""));
 }
 
 #[test]
@@ -246,10 +208,7 @@ fn instances_are_managed_without_showing_passwords() {
     assert!(added.out.contains("redis://:***@up:6379"), "{added:?}");
     let down = ["redis", "add", "far", "redis://:s3cr3t@down:1"];
     assert_eq!(cli(&down, "").code, exit::UNAVAILABLE);
-    assert_eq!(
-        cli(&[&down[..], &["--no-test"]].concat(), "").code,
-        exit::OK
-    );
+    assert_eq!(cli(&[&down[..], &["--no-test"]].concat(), "").code, exit::OK);
     let bad = cli(&["redis", "add", "bad", "http://u:s3cr3t@h"], "");
     assert_eq!(bad.code, exit::REFUSED);
 
@@ -260,10 +219,7 @@ fn instances_are_managed_without_showing_passwords() {
 
     assert_eq!(cli(&["redis", "test", "main"], "").code, exit::OK);
     assert_eq!(cli(&["redis", "test", "far"], "").code, exit::FAILED);
-    assert_eq!(
-        cli(&["redis", "test", "redis://:s3cr3t@down"], "").code,
-        exit::FAILED
-    );
+    assert_eq!(cli(&["redis", "test", "redis://:s3cr3t@down"], "").code, exit::FAILED);
     assert_eq!(cli(&["redis", "test", "nothing"], "").code, exit::REFUSED);
     assert_eq!(cli(&["redis", "remove", "far"], "").code, exit::OK);
     assert_eq!(cli(&["redis", "remove", "far"], "").code, exit::REFUSED);
@@ -274,62 +230,23 @@ fn exit_codes_by_cases() {
     let mut server = Server::start();
     let url = server.url();
     let right = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", TOKEN)];
-    let wrong = [
-        ("IDGEN_URL", url.as_str()),
-        ("IDGEN_ADMIN_TOKEN", "wrong-token"),
-    ];
+    let wrong = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", "wrong-token")];
     let short = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", "short")];
-    let none = [
-        ("IDGEN_URL", url.as_str()),
-        ("IDGEN_DATA", "/no/such/folder"),
-    ];
-    let https = [
-        ("IDGEN_URL", "https://127.0.0.1:1"),
-        ("IDGEN_ADMIN_TOKEN", TOKEN),
-    ];
+    let none = [("IDGEN_URL", url.as_str()), ("IDGEN_DATA", "/no/such/folder")];
+    let https = [("IDGEN_URL", "https://127.0.0.1:1"), ("IDGEN_ADMIN_TOKEN", TOKEN)];
     for (variables, arguments, code, text) in [
-        (
-            &right,
-            &["get", "nothing"][..],
-            exit::REFUSED,
-            "UNKNOWN_TYPE",
-        ),
+        (&right, &["get", "nothing"][..], exit::REFUSED, "UNKNOWN_TYPE"),
         (&right, &["get", "a/../../node"], exit::REFUSED, "name"),
         (&right, &["get", "order", "-n", "0"], exit::USAGE, "100000"),
-        (
-            &right,
-            &["get", "order", "-n", "100001"],
-            exit::USAGE,
-            "100000",
-        ),
+        (&right, &["get", "order", "-n", "100001"], exit::USAGE, "100000"),
         (&right, &["get"], exit::USAGE, "TYPE"),
         (&right, &["fly"], exit::USAGE, "fly"),
-        (
-            &right,
-            &["type", "add", "x", "--max-id", "0"],
-            exit::REFUSED,
-            "max_id",
-        ),
-        (
-            &right,
-            &["type", "add", "x", "--max-id", "1.5"],
-            exit::USAGE,
-            "--max-id",
-        ),
-        (
-            &right,
-            &["type", "add", "x", "--load-interval", "1m"],
-            exit::USAGE,
-            "seconds",
-        ),
+        (&right, &["type", "add", "x", "--max-id", "0"], exit::REFUSED, "max_id"),
+        (&right, &["type", "add", "x", "--max-id", "1.5"], exit::USAGE, "--max-id"),
+        (&right, &["type", "add", "x", "--load-interval", "1m"], exit::USAGE, "seconds"),
         (&wrong, &["type", "list"], exit::REFUSED, "UNAUTHENTICATED"),
         (&short, &["type", "list"], exit::USAGE, "IDGEN_ADMIN_TOKEN"),
-        (
-            &none,
-            &["type", "list"],
-            exit::REFUSED,
-            "/no/such/folder/admin-token",
-        ),
+        (&none, &["type", "list"], exit::REFUSED, "/no/such/folder/admin-token"),
         (&https, &["type", "list"], exit::USAGE, "http://HOST:PORT"),
     ] {
         let outcome = run_with(arguments, variables, "");
@@ -357,11 +274,8 @@ fn the_token_is_found_in_the_data_folder() {
     let data_text = data.to_str().unwrap();
     let by_flag = ["type", "list", "--url", url.as_str(), "--data", data_text];
     let flag = run_with(&by_flag, &[], "");
-    let variable = run_with(
-        &["type", "list", "--url", &format!("{url}/")],
-        &[("IDGEN_DATA", data_text)],
-        "",
-    );
+    let variable =
+        run_with(&["type", "list", "--url", &format!("{url}/")], &[("IDGEN_DATA", data_text)], "");
     std::fs::remove_dir_all(&data).unwrap();
     assert_eq!(flag.code, exit::OK, "{flag:?}");
     assert_eq!(variable.code, exit::OK, "{variable:?}");
@@ -370,16 +284,9 @@ fn the_token_is_found_in_the_data_folder() {
 #[test]
 fn serve_gets_its_settings_or_every_problem() {
     let good = run_with(&["serve", "--thrift", "127.0.0.1:7"], &[], "");
-    assert_eq!(
-        (good.code, good.err.as_str()),
-        (1, "idgen: would serve on 127.0.0.1:7\n")
-    );
+    assert_eq!((good.code, good.err.as_str()), (1, "idgen: would serve on 127.0.0.1:7\n"));
     let variables = [("IDGEN_LOG_LEVEL", "loud")];
-    let bad = run_with(
-        &["serve", "--refill-jobs", "-1", "--http", "x"],
-        &variables,
-        "",
-    );
+    let bad = run_with(&["serve", "--refill-jobs", "-1", "--http", "x"], &variables, "");
     assert_eq!(bad.code, exit::USAGE);
     for text in ["3 problems", "--refill-jobs", "--http", "IDGEN_LOG_LEVEL"] {
         assert!(bad.err.contains(text), "{bad:?}");
@@ -400,10 +307,7 @@ fn schema_commands_report() {
     let none = run_with(&["schema", "check"], &[], "");
     assert_eq!(none.code, exit::USAGE, "{none:?}");
     let printed = run_with(&["schema", "print"], &[], "");
-    assert_eq!(
-        (printed.code, printed.out.as_str()),
-        (0, "CREATE TABLE x;\n")
-    );
+    assert_eq!((printed.code, printed.out.as_str()), (0, "CREATE TABLE x;\n"));
 }
 
 #[test]
@@ -411,10 +315,7 @@ fn the_doctor_fails_on_what_endangers_ids() {
     let variables = [("IDGEN_MYSQL", "mysql://u:s3cr3t@h/db")];
     let sick = run_with(&["doctor"], &variables, "");
     assert_eq!(sick.code, exit::FAILED, "{sick:?}");
-    assert!(
-        sick.out.contains("FAIL: mysql commits on disk: set innodb"),
-        "{sick:?}"
-    );
+    assert!(sick.out.contains("FAIL: mysql commits on disk: set innodb"), "{sick:?}");
     assert!(!sick.out.contains("s3cr3t"), "{sick:?}");
     let down = [("IDGEN_MYSQL", "mysql://u:s3cr3t@down/db")];
     assert_eq!(run_with(&["doctor"], &down, "").code, exit::FAILED);
@@ -425,24 +326,14 @@ fn the_doctor_fails_on_what_endangers_ids() {
     assert!(down.out.contains("redis://:***@127.0.0.1:1"), "{down:?}");
     assert!(!down.out.contains("s3cr3t"), "{down:?}");
     let checks: Value = serde_json::from_str(&down.out).unwrap();
-    assert!(
-        checks
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|c| c["verdict"] == "fail")
-    );
+    assert!(checks.as_array().unwrap().iter().any(|c| c["verdict"] == "fail"));
 }
 
 #[test]
 fn help_and_completions_go_to_the_output() {
     for arguments in [&["--help"][..], &["--version"], &["type", "add", "--help"]] {
         let outcome = run_with(arguments, &[], "");
-        assert_eq!(
-            (outcome.code, outcome.err.as_str()),
-            (0, ""),
-            "{arguments:?}"
-        );
+        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{arguments:?}");
         assert!(!outcome.out.is_empty());
     }
     for shell in ["bash", "zsh", "fish"] {

@@ -137,12 +137,8 @@ pub struct NameArgs {
 
 /// Whole seconds, as milliseconds. The service knows the limits.
 fn seconds(text: &str) -> Result<i64, String> {
-    let value: i64 = text
-        .parse()
-        .map_err(|_| "must be a whole number of seconds".to_owned())?;
-    value
-        .checked_mul(1_000)
-        .ok_or_else(|| "too many seconds".to_owned())
+    let value: i64 = text.parse().map_err(|_| "must be a whole number of seconds".to_owned())?;
+    value.checked_mul(1_000).ok_or_else(|| "too many seconds".to_owned())
 }
 
 /// Runs `idgen type …`.
@@ -190,10 +186,7 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
     let mut types: Vec<TypeJson> = Vec::new();
     loop {
         let after = types.last().map_or("", |t| t.name.as_str());
-        let path = format!(
-            "/types?limit=1000&contains={contains}&after={}",
-            encode(after)
-        );
+        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
         let page: ListJson<TypeJson> = client.get(&path)?;
         let more = page.more && !page.items.is_empty();
         types.extend(page.items);
@@ -204,15 +197,7 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
     if args.client.json {
         return Ok(json(console.out, &types)?);
     }
-    let header = [
-        "name",
-        "mode",
-        "state",
-        "next id",
-        "last range",
-        "redis",
-        "description",
-    ];
+    let header = ["name", "mode", "state", "next id", "last range", "redis", "description"];
     let row = |t: TypeJson| {
         vec![
             t.name,
@@ -224,11 +209,7 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
             t.description.chars().take(60).collect(),
         ]
     };
-    Ok(table(
-        console.out,
-        &header,
-        types.into_iter().map(row).collect(),
-    )?)
+    Ok(table(console.out, &header, types.into_iter().map(row).collect())?)
 }
 
 fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -264,11 +245,7 @@ fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         ]
     };
     let header = ["range start", "end", "allocated", "redis", "owner"];
-    Ok(table(
-        console.out,
-        &header,
-        ranges.into_iter().map(row).collect(),
-    )?)
+    Ok(table(console.out, &header, ranges.into_iter().map(row).collect())?)
 }
 
 fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -283,10 +260,7 @@ fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
         load_percentage: args.settings.load_percentage,
         lock_ttl_ms: args.settings.lock_expire,
     };
-    let nothing = TypePatch {
-        version: args.version,
-        ..TypePatch::default()
-    };
+    let nothing = TypePatch { version: args.version, ..TypePatch::default() };
     if patch == nothing {
         return Err(Failure::usage(
             "nothing to change: give at least one setting, such as --max-range N",
@@ -309,9 +283,7 @@ fn retire(args: RetireArgs, env: &Environment, console: &mut Console<'_>) -> Res
         let mut answer = String::new();
         console.input.read_line(&mut answer)?;
         if answer.trim_end_matches(['\r', '\n']) != args.name {
-            return Err(Failure::failed(
-                "not retired: that was not the name of the type",
-            ));
+            return Err(Failure::failed("not retired: that was not the name of the type"));
         }
     }
     let changed = act(&client, &args.name, "retire")?;
@@ -324,10 +296,11 @@ fn act(client: &Client, name: &str, action: &str) -> Result<TypeJson, Failure> {
 }
 
 fn changed_to(record: TypeJson, as_json: bool, console: &mut Console<'_>) -> Result<(), Failure> {
-    Ok(match as_json {
-        true => json(console.out, &record)?,
-        false => pairs(console.out, &settings_of(&record))?,
-    })
+    let printed = match as_json {
+        true => json(console.out, &record),
+        false => pairs(console.out, &settings_of(&record)),
+    };
+    Ok(printed?)
 }
 
 fn settings_of(record: &TypeJson) -> Vec<(&'static str, String)> {

@@ -10,9 +10,7 @@ const ADDR: Setting = Setting {
     key: "http.addr",
     flag: Some("http"),
     env: "IDGEN_HTTP",
-    kind: Kind::Address {
-        default: "127.0.0.1:5980",
-    },
+    kind: Kind::Address { default: "127.0.0.1:5980" },
     meaning: "Where health, metrics and the admin API listen, without TLS",
 };
 
@@ -21,11 +19,7 @@ const MAX_CONNECTIONS: Setting = Setting {
     flag: Some("http-max-connections"),
     env: "IDGEN_HTTP_MAX_CONNECTIONS",
     // People, probes and scrapers: a few dozen. The rest is room for their restarts.
-    kind: Kind::Integer {
-        default: 256,
-        low: 1,
-        high: 65_536,
-    },
+    kind: Kind::Integer { default: 256, low: 1, high: 65_536 },
     meaning: "Most HTTP connections at once; a further one is answered 503 and closed",
 };
 
@@ -33,10 +27,7 @@ const ADMIN_TOKEN: Setting = Setting {
     key: "http.admin_token",
     flag: None,
     env: "IDGEN_ADMIN_TOKEN",
-    kind: Kind::Secret {
-        min: Secret::MIN_LEN,
-        max: Secret::MAX_LEN,
-    },
+    kind: Kind::Secret { min: Secret::MIN_LEN, max: Secret::MAX_LEN },
     meaning: "The token of the admin API",
 };
 
@@ -76,10 +67,7 @@ impl HttpSettings {
 /// The token itself or the file with it, whichever comes from the stronger layer.
 fn read_token(reader: &mut Reader) -> Option<Secret> {
     let direct = reader.secret(&ADMIN_TOKEN);
-    let strength = (
-        reader.strength(&ADMIN_TOKEN),
-        reader.strength(&ADMIN_TOKEN_FILE),
-    );
+    let strength = (reader.strength(&ADMIN_TOKEN), reader.strength(&ADMIN_TOKEN_FILE));
     if strength.0 == strength.1 && strength.0 > 0 {
         reader.problem(
             "http.admin_token and http.admin_token_file are both given in the same place: leave \
@@ -93,10 +81,8 @@ fn read_token(reader: &mut Reader) -> Option<Secret> {
     match Secret::new(content.trim()) {
         Ok(secret) => Some(secret),
         Err(error) => {
-            reader.problem(format!(
-                "http.admin_token_file: the token in {} {error}",
-                path.display()
-            ));
+            reader
+                .problem(format!("http.admin_token_file: the token in {} {error}", path.display()));
             None
         }
     }

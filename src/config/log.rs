@@ -7,10 +7,7 @@ const LEVEL: Setting = Setting {
     key: "log.level",
     flag: Some("log-level"),
     env: "IDGEN_LOG_LEVEL",
-    kind: Kind::Choice {
-        default: "info",
-        choices: &["error", "warn", "info", "debug", "trace"],
-    },
+    kind: Kind::Choice { default: "info", choices: &["error", "warn", "info", "debug", "trace"] },
     meaning: "The least important kind of line that is logged",
 };
 
@@ -18,10 +15,7 @@ const FORMAT: Setting = Setting {
     key: "log.format",
     flag: Some("log-format"),
     env: "IDGEN_LOG_FORMAT",
-    kind: Kind::Choice {
-        default: "text",
-        choices: &["text", "json"],
-    },
+    kind: Kind::Choice { default: "text", choices: &["text", "json"] },
     meaning: "Lines for people, or JSON for programs",
 };
 

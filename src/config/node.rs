@@ -23,11 +23,7 @@ const DEADLINE_MS: Setting = Setting {
     env: "IDGEN_NODE_DEADLINE_MS",
     // Below the 2 s at which clients of the original service give up, so that
     // they get an answer that says why.
-    kind: Kind::Integer {
-        default: 1_500,
-        low: 10,
-        high: 60_000,
-    },
+    kind: Kind::Integer { default: 1_500, low: 10, high: 60_000 },
     meaning: "How long a request may wait for its ids, in milliseconds",
 };
 
@@ -37,11 +33,7 @@ const MAX_WAITING: Setting = Setting {
     env: "IDGEN_NODE_MAX_WAITING",
     // More than the connections of a node; what goes beyond would not be
     // served by its deadline anyway.
-    kind: Kind::Integer {
-        default: 16_384,
-        low: 1,
-        high: 1_000_000,
-    },
+    kind: Kind::Integer { default: 16_384, low: 1, high: 1_000_000 },
     meaning: "Most requests that wait for ids of one type; a further one gets OVERLOADED",
 };
 
@@ -51,11 +43,7 @@ const DRAIN_MS: Setting = Setting {
     env: "IDGEN_NODE_DRAIN_MS",
     // Above the deadline of a request, below the 10 s that container runtimes
     // wait before they kill.
-    kind: Kind::Integer {
-        default: 5_000,
-        low: 0,
-        high: 600_000,
-    },
+    kind: Kind::Integer { default: 5_000, low: 0, high: 600_000 },
     meaning: "How long a stop waits for the requests in flight, in milliseconds",
 };
 
@@ -77,9 +65,7 @@ pub struct NodeSettings {
 impl NodeSettings {
     pub(super) fn read(reader: &mut Reader, thrift_port: u16) -> Self {
         NodeSettings {
-            id: reader
-                .word(&ID)
-                .unwrap_or_else(|| format!("{}:{thrift_port}", host_name())),
+            id: reader.word(&ID).unwrap_or_else(|| format!("{}:{thrift_port}", host_name())),
             deadline: reader.milliseconds(&DEADLINE_MS),
             max_waiting: reader.integer(&MAX_WAITING) as usize,
             drain: reader.milliseconds(&DRAIN_MS),
@@ -94,15 +80,6 @@ fn host_name() -> String {
         .or_else(|_| std::fs::read_to_string("/etc/hostname"))
         .unwrap_or_default();
     // Room for the port within the 128 characters of an owner.
-    let name: String = name
-        .trim()
-        .chars()
-        .filter(|c| c.is_ascii_graphic())
-        .take(100)
-        .collect();
-    if name.is_empty() {
-        "localhost".to_owned()
-    } else {
-        name
-    }
+    let name: String = name.trim().chars().filter(|c| c.is_ascii_graphic()).take(100).collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
 }

@@ -34,11 +34,7 @@ pub struct Problem(String);
 impl Problem {
     /// `value` of `setting` from `source` is not what it must be.
     pub(super) fn bad_value(setting: &Setting, source: &Source, value: &str) -> Self {
-        Problem(format!(
-            "{source}: {} must be {}",
-            shown(setting, value),
-            setting.limit()
-        ))
+        Problem(format!("{source}: {} must be {}", shown(setting, value), setting.limit()))
     }
 
     /// `value` of `setting` from `source` fails for a reason of its own.
@@ -145,10 +141,7 @@ mod tests {
     #[test]
     fn suggests_only_what_is_near() {
         let known = ["thrift.addr", "http.addr"];
-        assert_eq!(
-            suggestion("thrift.adr", known.into_iter()),
-            "; did you mean thrift.addr?"
-        );
+        assert_eq!(suggestion("thrift.adr", known.into_iter()), "; did you mean thrift.addr?");
         assert_eq!(suggestion("colour", known.into_iter()), "");
     }
 }

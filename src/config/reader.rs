@@ -45,9 +45,8 @@ impl Reader {
             problems: Vec::new(),
         };
         reader.read_variables(layers.environment, known);
-        let path = layers
-            .config
-            .or_else(|| reader.variables.get(CONFIG_VARIABLE).map(PathBuf::from));
+        let path =
+            layers.config.or_else(|| reader.variables.get(CONFIG_VARIABLE).map(PathBuf::from));
         if let Some(path) = path {
             reader.path = path;
             reader.read_file(known);
@@ -56,12 +55,7 @@ impl Reader {
     }
 
     fn read_variables(&mut self, environment: Vec<(OsString, OsString)>, known: &[&Setting]) {
-        let names = || {
-            known
-                .iter()
-                .map(|s| s.env)
-                .chain([CONFIG_VARIABLE, URL_VARIABLE])
-        };
+        let names = || known.iter().map(|s| s.env).chain([CONFIG_VARIABLE, URL_VARIABLE]);
         let mut environment = environment;
         environment.sort();
         for (name, value) in environment {
@@ -81,9 +75,9 @@ impl Reader {
                 Ok(text) => {
                     self.variables.insert(name, text);
                 }
-                Err(_) => self.problems.push(Problem::other(format!(
-                    "variable {name}: the value is not UTF-8"
-                ))),
+                Err(_) => self
+                    .problems
+                    .push(Problem::other(format!("variable {name}: the value is not UTF-8"))),
             }
         }
     }
@@ -93,8 +87,7 @@ impl Reader {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) => {
-                self.problems
-                    .push(Problem::other(format!("file {shown}: {error}")));
+                self.problems.push(Problem::other(format!("file {shown}: {error}")));
                 return;
             }
         };
@@ -117,10 +110,7 @@ impl Reader {
         for (name, value) in table {
             match value {
                 toml::Value::Table(section) if section.is_empty() => {
-                    if !known
-                        .iter()
-                        .any(|s| s.key.split('.').next() == Some(name.as_str()))
-                    {
+                    if !known.iter().any(|s| s.key.split('.').next() == Some(name.as_str())) {
                         self.take_key(name, toml::Value::Boolean(true), known);
                     }
                 }
@@ -181,8 +171,7 @@ impl Reader {
         let (source, text) = self.find(setting)?;
         let value = parse(&text);
         if value.is_none() {
-            self.problems
-                .push(Problem::bad_value(setting, &source, &text));
+            self.problems.push(Problem::bad_value(setting, &source, &text));
         }
         value
     }
@@ -221,8 +210,7 @@ impl Reader {
             unreachable!("{} is no folder", setting.key)
         };
         let legal = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
-        self.parsed(setting, legal)
-            .unwrap_or_else(|| PathBuf::from(default))
+        self.parsed(setting, legal).unwrap_or_else(|| PathBuf::from(default))
     }
 
     /// The path and the content of a [`Kind::File`].
@@ -231,8 +219,7 @@ impl Reader {
         match std::fs::read_to_string(&text) {
             Ok(content) => Some((PathBuf::from(text), content)),
             Err(error) => {
-                self.problems
-                    .push(Problem::because(setting, &source, &text, error));
+                self.problems.push(Problem::because(setting, &source, &text, error));
                 None
             }
         }
@@ -244,20 +231,16 @@ impl Reader {
         setting: &Setting,
         check: impl FnOnce(&str) -> Result<(), String>,
     ) -> Option<String> {
-        let Kind::Url { schemes } = setting.kind else {
-            unreachable!("{} is no URL", setting.key)
-        };
+        let Kind::Url { schemes } = setting.kind else { unreachable!("{} is no URL", setting.key) };
         let (source, text) = self.find(setting)?;
         if !schemes.iter().any(|scheme| text.starts_with(scheme)) {
-            self.problems
-                .push(Problem::bad_value(setting, &source, &text));
+            self.problems.push(Problem::bad_value(setting, &source, &text));
             return None;
         }
         match check(&text) {
             Ok(()) => Some(text),
             Err(reason) => {
-                self.problems
-                    .push(Problem::because(setting, &source, &text, reason));
+                self.problems.push(Problem::because(setting, &source, &text, reason));
                 None
             }
         }
@@ -309,10 +292,6 @@ impl Reader {
 
     /// The verdict.
     pub(super) fn finish(self) -> Result<(), ConfigErrors> {
-        if self.problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigErrors(self.problems))
-        }
+        if self.problems.is_empty() { Ok(()) } else { Err(ConfigErrors(self.problems)) }
     }
 }

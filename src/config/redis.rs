@@ -11,9 +11,7 @@ const URL: Setting = Setting {
     key: "redis.url",
     flag: Some("redis"),
     env: "IDGEN_REDIS",
-    kind: Kind::Url {
-        schemes: &["redis://", "rediss://"],
-    },
+    kind: Kind::Url { schemes: &["redis://", "rediss://"] },
     meaning: "Registered as the instance `default` where the range store has no instance yet; \
               later ones are added with `idgen redis add`",
 };
@@ -31,11 +29,7 @@ const TIMEOUT_MS: Setting = Setting {
     flag: Some("redis-timeout-ms"),
     env: "IDGEN_REDIS_TIMEOUT_MS",
     // Below the deadline of a request, so that a request can say why it failed.
-    kind: Kind::Integer {
-        default: 1_000,
-        low: 10,
-        high: 60_000,
-    },
+    kind: Kind::Integer { default: 1_000, low: 10, high: 60_000 },
     meaning: "How long one call of Redis may take, in milliseconds",
 };
 
@@ -67,10 +61,7 @@ impl RedisSettings {
     pub(super) fn read(reader: &mut Reader) -> Self {
         RedisSettings {
             url: reader.url(&URL, |url| {
-                let spec = InstanceSpec {
-                    name: "default".to_owned(),
-                    url: url.to_owned(),
-                };
+                let spec = InstanceSpec { name: "default".to_owned(), url: url.to_owned() };
                 spec.validate().map_err(|error| error.message)
             }),
             ca_file: reader.file(&CA_FILE).map(|(path, _)| path),

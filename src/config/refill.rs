@@ -10,11 +10,7 @@ const JOBS: Setting = Setting {
     flag: Some("refill-jobs"),
     env: "IDGEN_REFILL_JOBS",
     // A refill takes milliseconds: 16 at once are thousands of types a second.
-    kind: Kind::Integer {
-        default: 16,
-        low: 1,
-        high: 1_024,
-    },
+    kind: Kind::Integer { default: 16, low: 1, high: 1_024 },
     meaning: "Most refills of one node at once",
 };
 
@@ -24,11 +20,7 @@ const TAKEOVER_GRACE_MS: Setting = Setting {
     env: "IDGEN_REFILL_TAKEOVER_GRACE_MS",
     // Many times a healthy refill, and a small part of a request's deadline: a
     // node that died in the middle is replaced before its callers give up.
-    kind: Kind::Integer {
-        default: 250,
-        low: 10,
-        high: 60_000,
-    },
+    kind: Kind::Integer { default: 250, low: 10, high: 60_000 },
     meaning: "How long the holder of a refill lock may be silent, in milliseconds, before \
               another node takes the lock over where ids have run out",
 };

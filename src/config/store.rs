@@ -10,9 +10,7 @@ const DATA: Setting = Setting {
     key: "data",
     flag: Some("data"),
     env: "IDGEN_DATA",
-    kind: Kind::Folder {
-        default: "./idgen-data",
-    },
+    kind: Kind::Folder { default: "./idgen-data" },
     meaning: "Folder of the embedded store and of the admin token made at the first start",
 };
 
@@ -20,9 +18,7 @@ const MYSQL: Setting = Setting {
     key: "store.mysql",
     flag: Some("mysql"),
     env: "IDGEN_MYSQL",
-    kind: Kind::Url {
-        schemes: &["mysql://"],
-    },
+    kind: Kind::Url { schemes: &["mysql://"] },
     meaning: "The range store, `mysql://USER:PASSWORD@HOST:PORT/DATABASE`; without it the \
               embedded store under `data` is used",
 };
@@ -41,11 +37,7 @@ const POOL_MAX: Setting = Setting {
     env: "IDGEN_STORE_POOL_MAX",
     // Refills are short and rare (about one per type in ten minutes); half of
     // the refill jobs can be in the store at once.
-    kind: Kind::Integer {
-        default: 8,
-        low: 1,
-        high: 1_024,
-    },
+    kind: Kind::Integer { default: 8, low: 1, high: 1_024 },
     meaning: "Most connections of one node to MySQL",
 };
 
@@ -55,11 +47,7 @@ const TIMEOUT_MS: Setting = Setting {
     env: "IDGEN_STORE_TIMEOUT_MS",
     // Longer than a request waits: a refill is early, and one that is slow is
     // still of use to the requests after it.
-    kind: Kind::Integer {
-        default: 5_000,
-        low: 100,
-        high: 60_000,
-    },
+    kind: Kind::Integer { default: 5_000, low: 100, high: 60_000 },
     meaning: "How long one call of the range store may take, in milliseconds",
 };
 
@@ -81,10 +69,7 @@ pub struct StoreSettings {
 
 impl std::fmt::Debug for StoreSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let url = self
-            .mysql
-            .as_deref()
-            .map(crate::domain::instance::redact_url);
+        let url = self.mysql.as_deref().map(crate::domain::instance::redact_url);
         f.debug_struct("StoreSettings")
             .field("mysql", &url)
             .field("mysql_ca_file", &self.mysql_ca_file)
@@ -125,9 +110,9 @@ fn check_mysql(url: &str) -> Result<(), String> {
     let place = rest.rsplit('@').next().unwrap_or_default();
     match place.split_once('/') {
         Some((host, database)) if !host.is_empty() && !database.is_empty() => Ok(()),
-        _ => Err(
-            "a MySQL URL needs a host and a database: mysql://USER:PASSWORD@HOST:PORT/DATABASE"
-                .to_owned(),
-        ),
+        _ => {
+            Err("a MySQL URL needs a host and a database: mysql://USER:PASSWORD@HOST:PORT/DATABASE"
+                .to_owned())
+        }
     }
 }

@@ -40,10 +40,7 @@ fn layers(
 ) -> Layers {
     Layers {
         flags: flags.iter().map(|(k, v)| (*k, (*v).to_owned())).collect(),
-        environment: variables
-            .iter()
-            .map(|(k, v)| (k.into(), v.into()))
-            .collect(),
+        environment: variables.iter().map(|(k, v)| (k.into(), v.into())).collect(),
         config: config.map(Path::to_owned),
     }
 }
@@ -177,16 +174,11 @@ fn no_secret_is_ever_shown() {
     let found = problems(layers(&[], &[("IDGEN_ADMIN_TOKEN", "s3cr3t")], None));
     assert_eq!(
         found,
-        [
-            "variable IDGEN_ADMIN_TOKEN: the secret (not shown) must be 8 to 1024 visible ASCII \
-             characters without spaces"
-        ]
+        ["variable IDGEN_ADMIN_TOKEN: the secret (not shown) must be 8 to 1024 visible ASCII \
+             characters without spaces"]
     );
     let good = Settings::load(layers(
-        &[
-            ("store.mysql", "mysql://u:s3cr3t@h/db"),
-            ("redis.url", "redis://:s3cr3t@h"),
-        ],
+        &[("store.mysql", "mysql://u:s3cr3t@h/db"), ("redis.url", "redis://:s3cr3t@h")],
         &[("IDGEN_ADMIN_TOKEN", "s3cr3tvalue")],
         None,
     ))
@@ -209,11 +201,7 @@ fn a_broken_file_names_its_line_and_the_other_layers_are_still_checked() {
 fn a_ca_file_without_its_url_is_a_problem() {
     let folder = Folder::new();
     let file = folder.file("ca.pem", "");
-    let found = problems(layers(
-        &[("store.mysql_ca_file", file.to_str().unwrap())],
-        &[],
-        None,
-    ));
+    let found = problems(layers(&[("store.mysql_ca_file", file.to_str().unwrap())], &[], None));
     assert!(found[0].contains("store.mysql_ca_file"), "{found:?}");
 }
 
@@ -221,19 +209,13 @@ fn a_ca_file_without_its_url_is_a_problem() {
 fn the_token_comes_from_the_strongest_layer() {
     let folder = Folder::new();
     let token = folder.file("token", "  from-the-file\n");
-    let file = folder.file(
-        "idgen.toml",
-        &format!("[http]\nadmin_token_file = {token:?}\n"),
-    );
+    let file = folder.file("idgen.toml", &format!("[http]\nadmin_token_file = {token:?}\n"));
     let load = |variables: &[(&str, &str)]| {
         let settings = Settings::load(layers(&[], variables, Some(&file))).unwrap();
         settings.http.admin_token.unwrap().reveal().to_owned()
     };
     assert_eq!(load(&[]), "from-the-file");
-    assert_eq!(
-        load(&[("IDGEN_ADMIN_TOKEN", "from-variable")]),
-        "from-variable"
-    );
+    assert_eq!(load(&[("IDGEN_ADMIN_TOKEN", "from-variable")]), "from-variable");
     let both = [
         ("IDGEN_ADMIN_TOKEN", "from-variable"),
         ("IDGEN_ADMIN_TOKEN_FILE", token.to_str().unwrap()),
@@ -269,10 +251,7 @@ fn a_token_is_made_once_and_only_for_the_embedded_store() {
 
     let mysql = [("data", data_text), ("store.mysql", "mysql://h/db")];
     let settings = Settings::load(layers(&mysql, &[], None)).unwrap();
-    assert_eq!(
-        resolve(&settings).unwrap(),
-        AdminAccess::Closed(HOW_TO_OPEN)
-    );
+    assert_eq!(resolve(&settings).unwrap(), AdminAccess::Closed(HOW_TO_OPEN));
 }
 
 #[test]
@@ -295,14 +274,6 @@ fn keys_flags_and_variables_are_distinct_and_follow_the_rule() {
 fn the_documentation_lists_exactly_these_settings() {
     let text = include_str!("../../docs/configuration.md");
     let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| `")).collect();
-    let expected: Vec<String> = all_settings()
-        .iter()
-        .map(|s| s.documentation_row())
-        .collect();
-    assert_eq!(
-        rows,
-        expected,
-        "docs/configuration.md should hold:\n{}",
-        expected.join("\n")
-    );
+    let expected: Vec<String> = all_settings().iter().map(|s| s.documentation_row()).collect();
+    assert_eq!(rows, expected, "docs/configuration.md should hold:\n{}", expected.join("\n"));
 }

@@ -35,11 +35,7 @@ impl Secret {
     pub fn new(text: &str) -> Result<Self, NotASecret> {
         let legal = (Self::MIN_LEN..=Self::MAX_LEN).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_graphic());
-        if legal {
-            Ok(Secret(text.to_owned()))
-        } else {
-            Err(NotASecret)
-        }
+        if legal { Ok(Secret(text.to_owned())) } else { Err(NotASecret) }
     }
 
     /// The text, to be compared or sent, never to be shown.
@@ -92,10 +88,7 @@ pub fn resolve(settings: &Settings) -> io::Result<AdminAccess> {
         Some(token) => token,
         None => create(&settings.data, &file)?,
     };
-    Ok(AdminAccess::Token {
-        token,
-        file: Some(file),
-    })
+    Ok(AdminAccess::Token { token, file: Some(file) })
 }
 
 /// The token in `file`; `None` where there is no such file.
@@ -124,12 +117,7 @@ fn create(data: &Path, file: &Path) -> io::Result<Secret> {
     let beside = data.join("admin-token.new");
     let write = || -> io::Result<()> {
         let mut options = std::fs::OpenOptions::new();
-        let mut out = options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
+        let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         // The mode above counts only for a new file, not for a left-over.
         out.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         writeln!(out, "{text}")?;

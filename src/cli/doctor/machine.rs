@@ -46,10 +46,9 @@ fn data(settings: &Settings) -> Check {
                 "other users can write to it and so change which ids are free: chmod go-w",
             )
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => check(format!(
-            "{} is not there yet; serve makes it",
-            path.display()
-        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            check(format!("{} is not there yet; serve makes it", path.display()))
+        }
         Err(error) => check(format!("{}: {error}", path.display())).with(
             Verdict::Fail,
             "run this as the user of the service, or name another folder with --data",

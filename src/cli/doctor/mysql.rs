@@ -42,10 +42,10 @@ pub(super) fn checks(store: &StoreSettings, wiring: &Wiring) -> Vec<Check> {
     }
     match (wiring.mysql_facts)(store) {
         Ok(facts) => judge(&facts, now_ms(), is_local(store)),
-        Err(failure) => vec![Check::ok(PART, "connection", failure.message).with(
-            Verdict::Fail,
-            "check that the server runs, and the URL, user and password",
-        )],
+        Err(failure) => vec![
+            Check::ok(PART, "connection", failure.message)
+                .with(Verdict::Fail, "check that the server runs, and the URL, user and password"),
+        ],
     }
 }
 
@@ -54,17 +54,14 @@ fn is_local(store: &StoreSettings) -> bool {
     let url = store.mysql.as_deref().unwrap_or_default();
     let place = url.rsplit('@').next().unwrap_or_default();
     let place = place.trim_start_matches("mysql://");
-    ["localhost", "127.", "[::1]"]
-        .iter()
-        .any(|host| place.starts_with(host))
+    ["localhost", "127.", "[::1]"].iter().any(|host| place.starts_with(host))
 }
 
 /// Judges `facts` that were gathered until `now_ms`.
 fn judge(facts: &MysqlFacts, now_ms: i64, local: bool) -> Vec<Check> {
     let flush = facts.innodb_flush_log_at_trx_commit;
     let half = facts.round_trip.as_millis() as i64 / 2;
-    let mut checks =
-        vec![
+    let mut checks = vec![
         Check::ok(PART, "connection", format!("answers in {:?}", facts.round_trip)),
         version(facts),
         Check::ok(PART, "commits on disk", format!("innodb_flush_log_at_trx_commit = {flush}"))
@@ -75,12 +72,11 @@ fn judge(facts: &MysqlFacts, now_ms: i64, local: bool) -> Vec<Check> {
                  back ranges that were already given out, and only Redis still knows of them",
             ),
         binary_log(facts),
-        Check::ok(PART, "writable", if facts.read_only { "read_only = ON" } else { "yes" })
-            .unless(
-                !facts.read_only,
-                Verdict::Fail,
-                "connect to the primary server: a replica cannot give out ranges",
-            ),
+        Check::ok(PART, "writable", if facts.read_only { "read_only = ON" } else { "yes" }).unless(
+            !facts.read_only,
+            Verdict::Fail,
+            "connect to the primary server: a replica cannot give out ranges",
+        ),
         Check::ok(PART, "rights needed", some_or(&facts.missing_rights, "all there")).unless(
             facts.missing_rights.is_empty(),
             Verdict::Fail,
@@ -100,22 +96,13 @@ fn judge(facts: &MysqlFacts, now_ms: i64, local: bool) -> Vec<Check> {
              store.mysql_ca_file or ?require_ssl=true in the URL",
         ),
     ];
-    checks.push(clock(
-        PART,
-        facts.clock_ms + half - now_ms,
-        facts.round_trip,
-    ));
+    checks.push(clock(PART, facts.clock_ms + half - now_ms, facts.round_trip));
     checks
 }
 
 fn version(facts: &MysqlFacts) -> Check {
     let mut parts = facts.version.split(['.', '-']);
-    let mut number = || {
-        parts
-            .next()
-            .and_then(|p| p.parse::<u32>().ok())
-            .unwrap_or(0)
-    };
+    let mut number = || parts.next().and_then(|p| p.parse::<u32>().ok()).unwrap_or(0);
     let found = (number(), number());
     let least = if facts.is_mariadb { (10, 6) } else { (8, 0) };
     Check::ok(PART, "version", facts.version.clone()).unless(
@@ -133,12 +120,7 @@ fn binary_log(facts: &MysqlFacts) -> Check {
              fine for a test",
         );
     }
-    Check::ok(
-        PART,
-        "binary log",
-        format!("sync_binlog = {}", facts.sync_binlog),
-    )
-    .unless(
+    Check::ok(PART, "binary log", format!("sync_binlog = {}", facts.sync_binlog)).unless(
         facts.sync_binlog == 1,
         Verdict::Warn,
         "set sync_binlog = 1: otherwise replicas and restores can lack the latest ranges after a \
@@ -147,11 +129,7 @@ fn binary_log(facts: &MysqlFacts) -> Check {
 }
 
 fn some_or(rights: &[String], none: &str) -> String {
-    if rights.is_empty() {
-        none.to_owned()
-    } else {
-        rights.join("; ")
-    }
+    if rights.is_empty() { none.to_owned() } else { rights.join("; ") }
 }
 
 #[cfg(test)]
@@ -228,11 +206,7 @@ mod tests {
             ("9.1.0", false),
             ("8.0.11", false),
         ] {
-            let facts = MysqlFacts {
-                version: version.into(),
-                is_mariadb,
-                ..good()
-            };
+            let facts = MysqlFacts { version: version.into(), is_mariadb, ..good() };
             assert_eq!(super::version(&facts).verdict, Verdict::Ok, "{version}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Client, Connection, RedisError, TlsCertificates};
 
-use super::{Check, Verdict, clock, now_ms};
+use super::{Check, Verdict, clock, now_ms, stopwatch};
 use crate::config::RedisSettings;
 use crate::domain::instance::redact_url;
 
@@ -33,10 +33,12 @@ pub(super) fn checks(settings: &RedisSettings) -> Vec<Check> {
         Ok(facts) => judge(&facts, url),
         Err(why) => {
             let found = format!("{}: {why}", redact_url(url));
-            vec![Check::ok(PART, "connection", found).with(
-                Verdict::Fail,
-                "check that the server runs, and the URL, user and password",
-            )]
+            vec![
+                Check::ok(PART, "connection", found).with(
+                    Verdict::Fail,
+                    "check that the server runs, and the URL, user and password",
+                ),
+            ]
         }
     }
 }
@@ -46,27 +48,18 @@ fn gather(url: &str, settings: &RedisSettings) -> Result<Facts, String> {
     let text = |error: RedisError| error.to_string();
     let info: String = redis::cmd("INFO").query(&mut connection).map_err(text)?;
     let mut config = BTreeMap::new();
-    for name in [
-        "maxmemory-policy",
-        "appendonly",
-        "appendfsync",
-        "save",
-        "min-replicas-to-write",
-    ] {
+    for name in ["maxmemory-policy", "appendonly", "appendfsync", "save", "min-replicas-to-write"] {
         // An account without the right, or a hosted server, refuses this: then
         // INFO has to do.
-        let answer: Result<BTreeMap<String, String>, _> = redis::cmd("CONFIG")
-            .arg("GET")
-            .arg(name)
-            .query(&mut connection);
+        let answer: Result<BTreeMap<String, String>, _> =
+            redis::cmd("CONFIG").arg("GET").arg(name).query(&mut connection);
         config.extend(answer.unwrap_or_default());
     }
-    let (before, (seconds, micros), round_trip) = {
-        let before = now_ms();
-        let time: (i64, i64) = redis::cmd("TIME").query(&mut connection).map_err(text)?;
-        let round_trip = Duration::from_millis((now_ms() - before).max(0) as u64);
-        (before, time, round_trip)
-    };
+    let before = now_ms();
+    let began = stopwatch();
+    let (seconds, micros): (i64, i64) =
+        redis::cmd("TIME").query(&mut connection).map_err(text)?;
+    let round_trip = began.elapsed();
     let middle = before + round_trip.as_millis() as i64 / 2;
     Ok(Facts {
         info: parse_info(&info),
@@ -82,10 +75,7 @@ fn connect(url: &str, settings: &RedisSettings) -> Result<Connection, String> {
     let client = match &settings.ca_file {
         Some(file) if url.starts_with("rediss://") => {
             let root = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-            let certificates = TlsCertificates {
-                client_tls: None,
-                root_cert: Some(root),
-            };
+            let certificates = TlsCertificates { client_tls: None, root_cert: Some(root) };
             Client::build_with_tls(url, certificates)
         }
         _ => Client::open(url),
@@ -146,11 +136,7 @@ fn role(found: &str) -> Check {
 }
 
 fn cluster(enabled: &str) -> Check {
-    let found = if enabled == "1" {
-        "Redis Cluster"
-    } else {
-        "single"
-    };
+    let found = if enabled == "1" { "Redis Cluster" } else { "single" };
     Check::ok(PART, "kind", found).unless(
         enabled != "1",
         Verdict::Warn,
@@ -163,10 +149,8 @@ fn eviction(policy: &str) -> Check {
     // The keys of types have no time to live, so `volatile-*` leaves them alone.
     let harmless = policy == "noeviction" || policy.starts_with("volatile-");
     if policy.is_empty() {
-        return Check::ok(PART, "eviction", "cannot be read").with(
-            Verdict::Warn,
-            "make sure that maxmemory-policy is noeviction",
-        );
+        return Check::ok(PART, "eviction", "cannot be read")
+            .with(Verdict::Warn, "make sure that maxmemory-policy is noeviction");
     }
     check.unless(
         harmless,
@@ -184,11 +168,7 @@ fn persistence(append_only: bool, save: Option<&str>) -> Check {
         Some(_) => "snapshots",
         None => "snapshots not known",
     };
-    let log = if append_only {
-        "append-only file"
-    } else {
-        "no append-only file"
-    };
+    let log = if append_only { "append-only file" } else { "no append-only file" };
     Check::ok(PART, "persistence", format!("{log}, {snapshots}")).unless(
         append_only || save != Some(""),
         Verdict::Warn,
@@ -243,10 +223,7 @@ mod tests {
         ];
         Facts {
             info: parse_info(info),
-            config: config
-                .iter()
-                .map(|(k, v)| (k.to_string(), v.to_string()))
-                .collect(),
+            config: config.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
             skew_ms: 3,
             round_trip: Duration::from_millis(1),
         }
@@ -276,9 +253,7 @@ mod tests {
             facts.config.insert(name.into(), value.into());
         }
         let cases: [(&str, Verdict, Break); 10] = [
-            ("version", Verdict::Fail, |f| {
-                info(f, "redis_version", "6.0.16")
-            }),
+            ("version", Verdict::Fail, |f| info(f, "redis_version", "6.0.16")),
             ("version", Verdict::Fail, |f| info(f, "redis_version", "?")),
             ("role", Verdict::Fail, |f| info(f, "role", "slave")),
             ("kind", Verdict::Warn, |f| info(f, "cluster_enabled", "1")),

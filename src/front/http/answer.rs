@@ -21,16 +21,8 @@ pub(super) enum IdForm {
 }
 
 /// The fields whose values are ids.
-const ID_FIELDS: [&str; 8] = [
-    "first_id",
-    "next_id",
-    "max_id",
-    "start",
-    "end",
-    "cursor",
-    "update_id",
-    "ids",
-];
+const ID_FIELDS: [&str; 8] =
+    ["first_id", "next_id", "max_id", "start", "end", "cursor", "update_id", "ids"];
 
 /// `value` as a JSON answer.
 pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> Response {

@@ -56,10 +56,7 @@ impl Access {
         if right && !token.is_empty() {
             Ok(())
         } else {
-            Err(Problem::fault(
-                Fault::Unauthenticated,
-                "this is not the admin token of the node",
-            ))
+            Err(Problem::fault(Fault::Unauthenticated, "this is not the admin token of the node"))
         }
     }
 }

@@ -45,32 +45,24 @@ pub(super) fn of_code(code: ErrorCode) -> (StatusCode, &'static str) {
 /// Code, status and title of a fault before the service.
 pub(super) fn of_fault(fault: Fault) -> (&'static str, StatusCode, &'static str) {
     match fault {
-        Fault::Unauthenticated => (
-            "UNAUTHENTICATED",
-            StatusCode::UNAUTHORIZED,
-            "The token is missing or wrong",
-        ),
+        Fault::Unauthenticated => {
+            ("UNAUTHENTICATED", StatusCode::UNAUTHORIZED, "The token is missing or wrong")
+        }
         Fault::NoRoute => ("NO_SUCH_ADDRESS", StatusCode::NOT_FOUND, "No such address"),
         Fault::Method => (
             "METHOD_NOT_ALLOWED",
             StatusCode::METHOD_NOT_ALLOWED,
             "The address does not know this method",
         ),
-        Fault::TooLarge => (
-            "BODY_TOO_LARGE",
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "The body is too long",
-        ),
-        Fault::MediaType => (
-            "NOT_JSON",
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "The body is not declared as JSON",
-        ),
-        Fault::SlowBody => (
-            "BODY_TIMEOUT",
-            StatusCode::REQUEST_TIMEOUT,
-            "The body did not come in time",
-        ),
+        Fault::TooLarge => {
+            ("BODY_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE, "The body is too long")
+        }
+        Fault::MediaType => {
+            ("NOT_JSON", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not declared as JSON")
+        }
+        Fault::SlowBody => {
+            ("BODY_TIMEOUT", StatusCode::REQUEST_TIMEOUT, "The body did not come in time")
+        }
     }
 }
 

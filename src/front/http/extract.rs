@@ -100,9 +100,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
             Ok(Query(value)) => Ok(QueryOf(value)),
             Err(error) => {
                 let text = error.body_text();
-                let text = text
-                    .strip_prefix("Failed to deserialize query string: ")
-                    .unwrap_or(&text);
+                let text =
+                    text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
                 let field = text.split(": ").next().and_then(field_name);
                 Err(Problem::malformed(field, format!("query: {text}")))
             }

@@ -106,10 +106,7 @@ impl IdApi for Fake {
             used: 0,
             age_ms: 5,
         };
-        Ok(TypeStatus {
-            record,
-            view: Some(view),
-        })
+        Ok(TypeStatus { record, view: Some(view) })
     }
 
     async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
@@ -204,11 +201,7 @@ impl AdminApi for Fake {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         let mut record = self.find(name)?;
-        record.state = if retired {
-            State::Retired
-        } else {
-            State::Active
-        };
+        record.state = if retired { State::Retired } else { State::Active };
         record.version += 1;
         self.note("set_retired", name, actor, None);
         Ok(self.store(record))
@@ -285,10 +278,7 @@ impl AdminApi for Fake {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::new(
-        ErrorCode::UnknownInstance,
-        format!("no Redis instance is called {name:?}"),
-    )
+    Error::new(ErrorCode::UnknownInstance, format!("no Redis instance is called {name:?}"))
 }
 
 /// Instances on the host `down` do not answer.
@@ -324,10 +314,8 @@ impl Server {
         let (tell, told) = std::sync::mpsc::channel();
         let api = fake.clone();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let config = HttpConfig {
                     addr: "127.0.0.1:0".parse().unwrap(),
@@ -339,12 +327,7 @@ impl Server {
                 http.serve(api, registry, access, stopped).await;
             });
         });
-        Server {
-            addr: told.recv().unwrap(),
-            fake,
-            stop,
-            thread: Some(thread),
-        }
+        Server { addr: told.recv().unwrap(), fake, stop, thread: Some(thread) }
     }
 
     pub(crate) fn url(&self) -> String {

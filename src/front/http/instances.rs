@@ -23,10 +23,7 @@ pub(super) async fn list<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
         check: Some(instance.check.into()),
         ..InstanceJson::from(instance.record)
     });
-    let list = ListJson {
-        items: items.collect(),
-        more: false,
-    };
+    let list = ListJson { items: items.collect(), more: false };
     Ok(json(StatusCode::OK, &list, IdForm::Number))
 }
 
@@ -36,10 +33,7 @@ pub(super) async fn add<A: AdminApi>(
     JsonBody(body): JsonBody<NewInstance>,
 ) -> Answer {
     let test = body.test;
-    let record = app
-        .api
-        .add_instance(body.into_spec()?, test, &actor)
-        .await?;
+    let record = app.api.add_instance(body.into_spec()?, test, &actor).await?;
     let answer = InstanceJson::from(record);
     Ok(json(StatusCode::CREATED, &answer, IdForm::Number))
 }
@@ -61,11 +55,7 @@ pub(super) async fn test<A: AdminApi>(
         }
     };
     let check = app.api.test_instance(target).await?;
-    Ok(json(
-        StatusCode::OK,
-        &CheckJson::from(check),
-        IdForm::Number,
-    ))
+    Ok(json(StatusCode::OK, &CheckJson::from(check), IdForm::Number))
 }
 
 pub(super) async fn remove<A: AdminApi>(

@@ -31,10 +31,7 @@ pub(super) struct Shared<A> {
 
 impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
-        Shared {
-            api: self.api.clone(),
-            registry: self.registry.clone(),
-        }
+        Shared { api: self.api.clone(), registry: self.registry.clone() }
     }
 }
 
@@ -42,18 +39,12 @@ impl<A> Clone for Shared<A> {
 pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
     let admin = Router::new()
         .route("/types", get(types::list::<A>).post(types::create::<A>))
-        .route(
-            "/types/{name}",
-            get(types::show::<A>).patch(types::alter::<A>),
-        )
+        .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
         .route("/types/{name}/retire", post(types::retire::<A>))
         .route("/types/{name}/restore", post(types::restore::<A>))
         .route("/types/{name}/ids", post(types::ids::<A>))
         .route("/types/{name}/ranges", get(types::ranges::<A>))
-        .route(
-            "/redis-instances",
-            get(instances::list::<A>).post(instances::add::<A>),
-        )
+        .route("/redis-instances", get(instances::list::<A>).post(instances::add::<A>))
         .route("/redis-instances/test", post(instances::test::<A>))
         .route("/redis-instances/{name}", delete(instances::remove::<A>))
         .route("/audit", get(audit::<A>))
@@ -130,11 +121,7 @@ async fn page() -> Html<&'static str> {
 
 async fn ready<A: AdminApi>(State(app): State<Shared<A>>) -> Response {
     let answer = ReadyJson::from(app.api.node_status().await);
-    let status = if answer.ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let status = if answer.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(status, &answer, IdForm::Number)
 }
 

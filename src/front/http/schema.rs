@@ -52,18 +52,10 @@ pub struct NewType {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// See [`TypeSpec::first_id`].
-    #[serde(
-        default,
-        deserialize_with = "id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
     pub first_id: Option<i64>,
     /// See [`TypeSpec::max_id`].
-    #[serde(
-        default,
-        deserialize_with = "id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
     pub max_id: Option<i64>,
     /// See [`TypeSpec::min_range`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,11 +115,7 @@ pub struct TypePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// See [`TypeSpec::max_id`].
-    #[serde(
-        default,
-        deserialize_with = "id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
     pub max_id: Option<i64>,
     /// See [`TypeSpec::min_range`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,10 +235,7 @@ pub struct RangeJson {
 
 impl From<IdRange> for RangeJson {
     fn from(range: IdRange) -> Self {
-        RangeJson {
-            start: range.start(),
-            end: range.end(),
-        }
+        RangeJson { start: range.start(), end: range.end() }
     }
 }
 
@@ -305,10 +290,7 @@ pub struct TypeDetailJson {
 
 impl From<TypeStatus> for TypeDetailJson {
     fn from(status: TypeStatus) -> Self {
-        TypeDetailJson {
-            record: status.record.into(),
-            dispatcher: status.view.map(Into::into),
-        }
+        TypeDetailJson { record: status.record.into(), dispatcher: status.view.map(Into::into) }
     }
 }
 

@@ -46,9 +46,8 @@ fn agent() -> ureq::Agent {
 }
 
 fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-    let mut request = ureq::http::Request::builder()
-        .method(method)
-        .uri(format!("{}{path}", server.url()));
+    let mut request =
+        ureq::http::Request::builder().method(method).uri(format!("{}{path}", server.url()));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -70,11 +69,7 @@ fn call(server: &Server, method: &str, path: &str, body: Value) -> Reply {
         ("content-type", "application/json"),
         ("x-idgen-actor", "alice"),
     ];
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
+    let body = if body.is_null() { String::new() } else { body.to_string() };
     send(server, method, &format!("/api/v1{path}"), &headers, &body)
 }
 
@@ -90,21 +85,14 @@ fn health_and_metrics_need_no_token() {
     let metrics = send(&server, "GET", "/metrics", &[], "");
     assert_eq!(metrics.status, 200);
     assert!(metrics.kind.starts_with("text/plain"), "{}", metrics.kind);
-    assert!(
-        metrics.body.contains("idgen_test_total 0"),
-        "{}",
-        metrics.body
-    );
+    assert!(metrics.body.contains("idgen_test_total 0"), "{}", metrics.body);
 
     let ready = send(&server, "GET", "/readyz", &[], "");
     assert_eq!((ready.status, &ready.json()["ready"]), (200, &json!(true)));
     server.fake.0.lock().unwrap().not_ready = true;
     let ready = send(&server, "GET", "/readyz", &[], "");
     assert_eq!(ready.status, 503);
-    assert_eq!(
-        ready.json()["reasons"],
-        json!(["main (redis): connection refused"])
-    );
+    assert_eq!(ready.json()["reasons"], json!(["main (redis): connection refused"]));
     send(&server, "GET", "/nothing", &[], "").problem(404, "NO_SUCH_ADDRESS");
     send(&server, "POST", "/healthz", &[], "").problem(405, "METHOD_NOT_ALLOWED");
 }
@@ -148,10 +136,7 @@ fn the_admin_api_needs_the_right_token_everywhere() {
         }
     }
     let scheme = [("authorization", "bearer the-right-token")];
-    assert_eq!(
-        send(&server, "GET", "/api/v1/node", &scheme, "").status,
-        200
-    );
+    assert_eq!(send(&server, "GET", "/api/v1/node", &scheme, "").status, 200);
     get(&server, "/nothing").problem(404, "NO_SUCH_ADDRESS");
     let reply = call(&server, "DELETE", "/types", Value::Null);
     reply.problem(405, "METHOD_NOT_ALLOWED");
@@ -195,10 +180,7 @@ fn a_type_lives() {
 
     let ids = call(&server, "POST", "/types/order/ids?count=3", Value::Null).json();
     let first = 9_007_199_254_740_993_i64;
-    assert_eq!(
-        ids,
-        json!({"name": "order", "ids": [first, first + 1, first + 2]})
-    );
+    assert_eq!(ids, json!({"name": "order", "ids": [first, first + 1, first + 2]}));
     let one = call(&server, "POST", "/types/order/ids?ids=string", Value::Null).json();
     assert_eq!(one["ids"], json!(["9007199254740996"]));
     for count in ["0", "-1", "100001", "x", "1.5", "99999999999999999999"] {
@@ -241,10 +223,7 @@ fn listings_have_pages_and_limits() {
         assert_eq!(problem["field"], "limit", "{problem}");
     }
     let problem = get(&server, "/types?colour=red").problem(400, "INVALID_ARGUMENT");
-    assert!(
-        problem["detail"].as_str().unwrap().contains("colour"),
-        "{problem}"
-    );
+    assert!(problem["detail"].as_str().unwrap().contains("colour"), "{problem}");
 }
 
 #[test]
@@ -266,33 +245,17 @@ fn bad_bodies_name_the_field_and_the_rule() {
         ("\u{0}", None, "not JSON"),
         (r#"{"name":"a"} x"#, None, "not JSON"),
         (r#"{"name":"a","name":"b"}"#, None, "duplicate field"),
-        (
-            r#"{"name":"a","colour":1}"#,
-            Some("colour"),
-            "unknown field",
-        ),
+        (r#"{"name":"a","colour":1}"#, Some("colour"), "unknown field"),
         (r#"{"name":7}"#, Some("name"), "string"),
         (r#"{"name":"a b"}"#, Some("name"), "1 to 128"),
         (r#"{"name":"a","mode":"wild"}"#, Some("mode"), "strict"),
-        (
-            r#"{"name":"a","max_id":9223372036854775808}"#,
-            Some("max_id"),
-            "2^63",
-        ),
-        (
-            r#"{"name":"a","max_id":9223372036854775807}"#,
-            Some("max_id"),
-            "9223372036854775806",
-        ),
+        (r#"{"name":"a","max_id":9223372036854775808}"#, Some("max_id"), "2^63"),
+        (r#"{"name":"a","max_id":9223372036854775807}"#, Some("max_id"), "9223372036854775806"),
         (r#"{"name":"a","max_id":"1e3"}"#, Some("max_id"), "decimal"),
         (r#"{"name":"a","max_id":1.5}"#, Some("max_id"), "decimal"),
         (r#"{"name":"a","min_range":0}"#, Some("min_range"), "from 1"),
         (r#"{"name":"a","min_range":"5"}"#, Some("min_range"), "i64"),
-        (
-            r#"{"name":"a","load_percentage":2}"#,
-            Some("load_percentage"),
-            "0 to 1",
-        ),
+        (r#"{"name":"a","load_percentage":2}"#, Some("load_percentage"), "0 to 1"),
     ] {
         let reply = send(&server, "POST", "/api/v1/types", &headers, body);
         let problem = reply.problem(400, "INVALID_ARGUMENT");
@@ -317,12 +280,7 @@ fn bad_bodies_name_the_field_and_the_rule() {
 fn instances_are_tested_and_never_show_their_password() {
     let server = Server::start();
     let url = "rediss://app:s3cr3t@cache:6379/0";
-    let added = call(
-        &server,
-        "POST",
-        "/redis-instances",
-        json!({"name": "main", "url": url}),
-    );
+    let added = call(&server, "POST", "/redis-instances", json!({"name": "main", "url": url}));
     assert_eq!(added.status, 201, "{}", added.body);
     assert_eq!(added.json()["url"], "rediss://app:***@cache:6379/0");
     let listed = get(&server, "/redis-instances");
@@ -339,18 +297,12 @@ fn instances_are_tested_and_never_show_their_password() {
     assert_eq!(reply.headers["retry-after"], "1");
     let mut untested = down;
     untested["test"] = json!(false);
-    assert_eq!(
-        call(&server, "POST", "/redis-instances", untested).status,
-        201
-    );
+    assert_eq!(call(&server, "POST", "/redis-instances", untested).status, 201);
 
     let test = |body| call(&server, "POST", "/redis-instances/test", body);
     assert_eq!(test(json!({"name": "main"})).json()["reachable"], true);
     assert_eq!(test(json!({"name": "far"})).json()["reachable"], false);
-    assert_eq!(
-        test(json!({"url": "redis://up:1"})).json()["reachable"],
-        true
-    );
+    assert_eq!(test(json!({"url": "redis://up:1"})).json()["reachable"], true);
     test(json!({"name": "nothing"})).problem(404, "UNKNOWN_INSTANCE");
     test(json!({})).problem(400, "INVALID_ARGUMENT");
     test(json!({"name": "main", "url": "redis://up"})).problem(400, "INVALID_ARGUMENT");
@@ -388,10 +340,7 @@ fn a_connection_too_many_is_told_and_the_others_go_on() {
 #[test]
 fn bytes_that_are_not_http_cost_one_connection() {
     let server = Server::start();
-    for garbage in [
-        &b"\x16\x03\x01\x02\x00\x01\x00"[..],
-        b"\x80\x01\x00\x01rest\r\n\r\n",
-    ] {
+    for garbage in [&b"\x16\x03\x01\x02\x00\x01\x00"[..], b"\x80\x01\x00\x01rest\r\n\r\n"] {
         let mut stream = TcpStream::connect(server.addr).unwrap();
         stream.write_all(garbage).unwrap();
         let mut answer = Vec::new();

@@ -92,11 +92,7 @@ pub(super) async fn show<A: AdminApi>(
     QueryOf(query): QueryOf<Plain>,
 ) -> Answer {
     let status = app.api.describe(&name).await?;
-    Ok(json(
-        StatusCode::OK,
-        &TypeDetailJson::from(status),
-        query.ids,
-    ))
+    Ok(json(StatusCode::OK, &TypeDetailJson::from(status), query.ids))
 }
 
 pub(super) async fn alter<A: AdminApi>(
@@ -106,10 +102,7 @@ pub(super) async fn alter<A: AdminApi>(
     Actor(actor): Actor,
     JsonBody(body): JsonBody<TypePatch>,
 ) -> Answer {
-    let record = app
-        .api
-        .alter_type(&name, body.into_change()?, &actor)
-        .await?;
+    let record = app.api.alter_type(&name, body.into_change()?, &actor).await?;
     Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
 }
 
