@@ -17,3 +17,4 @@ GRANT SELECT ON idgen_instances TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_node_instances TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_changes TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_ranges TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_histories TO 'idgen_app'@'%';

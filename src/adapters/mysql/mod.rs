@@ -22,7 +22,7 @@ pub use doctor::{MysqlFacts, doctor};
 pub use options::MysqlOptions;
 
 use crate::domain::{
-    IdRange, InstanceRecord, InstanceSpec, LoadPercentage, TypeChange, TypeName, TypeRecord,
+    History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, TypeChange, TypeName, TypeRecord,
     TypeSpec,
 };
 use crate::ports::{
@@ -210,6 +210,13 @@ impl RangeStore for MysqlStore {
         let sql = format!("SELECT {TYPE_COLUMNS} FROM idgen_types WHERE name = ?");
         let found = self.list(&sql, (name.as_str(),), rows::type_record).await?;
         Ok(found.into_iter().next())
+    }
+
+    async fn is_superseded(&self, name: &TypeName, history: &History) -> Result<bool, StoreError> {
+        let sql = "SELECT COUNT(*) AS superseded FROM idgen_histories \
+                   WHERE name = ? AND history = ? AND NOT is_current";
+        let row = only(self.pool.rows(sql, (name.as_str(), history.as_str())).await?)?;
+        Ok(column::<i64>(&row, "superseded")? > 0)
     }
 
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {

@@ -34,6 +34,7 @@ pub const VIEWS: &[Source] = sources!("views/":
     "idgen_node_instances",
     "idgen_changes",
     "idgen_ranges",
+    "idgen_histories",
 );
 
 /// The procedures, helpers first.
