@@ -420,3 +420,27 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
     stop.send(true).unwrap();
     server.await.unwrap();
 }
+
+/// The examples of the documentation, sent in their order, are answered as
+/// they say.
+#[test]
+fn the_documented_examples_are_real() {
+    let server = Server::start();
+    let text = include_str!("../../../docs/admin-api.md");
+    let mut examples = 0;
+    for block in text.split("```http\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let (request, answer) = block.split_once("\n\n").unwrap();
+        let (line, body) = request.split_once('\n').unwrap_or((request, "null"));
+        let (method, path) = line.split_once(" /api/v1").unwrap();
+        let reply = call(&server, method, path, serde_json::from_str(body).unwrap());
+        let (status, expected) = answer.split_once('\n').unwrap();
+        let found = if reply.body.is_empty() { Value::Null } else { reply.json() };
+        let shown = serde_json::to_string_pretty(&found).unwrap();
+        let expected: Value = serde_json::from_str(expected).unwrap_or_default();
+        assert_eq!(reply.status.to_string(), status, "{line}: {shown}");
+        assert_eq!(found, expected, "{line} is answered:\n{shown}");
+        examples += 1;
+    }
+    assert!(examples >= 8, "only {examples} examples were found");
+}
