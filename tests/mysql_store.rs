@@ -3,9 +3,18 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use idgen::adapters::mysql::MysqlStore;
-use idgen::ports::{RangeStore, conformance};
+use idgen::adapters::mysql::{MysqlOptions, MysqlStore, doctor};
+use idgen::adapters::system::unix_ms;
+use idgen::domain::{
+    ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, TypeChange, TypeName,
+    TypeSpec, Usage, allocation,
+};
+use idgen::ports::{NextRange, RangeStore, StoreError, conformance};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts};
+use support::mariadb::MariaDb;
 use support::sql_server::{SqlServer, TestDb};
 
 macro_rules! on_both {
@@ -25,14 +34,742 @@ macro_rules! on_both {
     };
 }
 
-on_both!(conforms);
+on_both!(
+    conforms,
+    sixteen_callers_share_one_type,
+    the_rule_of_the_domain_holds,
+    names_are_checked_byte_by_byte,
+    highest_numbers_by_call,
+    a_failure_in_the_middle_leaves_nothing,
+    refills_do_not_wait_for_changes,
+    a_lock_that_is_held_too_long_is_unavailable,
+    only_the_rights_that_it_needs,
+    missing_rights_are_named,
+    wrong_settings_are_told_without_the_password,
+    encrypted_when_asked,
+    time_does_not_depend_on_the_session,
+    lax_sessions_are_refused_too,
+    doctor_tells,
+);
+
+fn name(text: &str) -> TypeName {
+    TypeName::parse(text).unwrap()
+}
+
+fn request(name: &TypeName) -> NextRange<'_> {
+    NextRange {
+        name,
+        target: None,
+        usage: None,
+        floor: 0,
+        owner: "test",
+    }
+}
 
 async fn store(db: &TestDb) -> Arc<MysqlStore> {
     Arc::new(MysqlStore::connect(db.app.clone()).await.expect("a store"))
+}
+
+/// A store with one Redis instance and one type.
+async fn with_type(db: &TestDb, spec: &TypeSpec) -> Arc<MysqlStore> {
+    let store = store(db).await;
+    let instance = InstanceSpec {
+        name: "main".into(),
+        url: "redis://:secret@h:1".into(),
+    };
+    store.add_instance(&instance, "test").await.unwrap();
+    store.create_type(spec, "test").await.unwrap();
+    store
+}
+
+async fn admin(db: &TestDb) -> Conn {
+    Conn::new(Opts::from_url(&db.admin.url).unwrap())
+        .await
+        .unwrap()
 }
 
 async fn conforms(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let store: Arc<dyn RangeStore> = store(&db).await;
     conformance::range_store(store).await;
+}
+
+async fn sixteen_callers_share_one_type(server: &SqlServer) {
+    let mut db = TestDb::new(server).await;
+    db.app.pool_max = 16;
+    let spec = TypeSpec::new(name("shared"));
+    let store = with_type(&db, &spec).await;
+    let callers: Vec<_> = (0..16)
+        .map(|caller| {
+            let (store, name) = (store.clone(), spec.name.clone());
+            tokio::spawn(async move {
+                let mut ranges = Vec::new();
+                for call in 0..10 {
+                    ranges.push(match (caller + call) % 3 {
+                        0 => store.reserve(&name, 7, 0, "test").await.unwrap(),
+                        _ => store.next_range(request(&name)).await.unwrap().range,
+                    });
+                }
+                assert!(
+                    ranges.windows(2).all(|w| w[0].end() <= w[1].start()),
+                    "what one caller gets ascends"
+                );
+                ranges
+            })
+        })
+        .collect();
+    let mut ranges: Vec<IdRange> = Vec::new();
+    for caller in callers {
+        ranges.extend(caller.await.unwrap());
+    }
+    ranges.sort_by_key(|r| r.start());
+    assert_eq!((ranges.len(), ranges[0].start()), (160, 1));
+    for pair in ranges.windows(2) {
+        assert_eq!(pair[0].end(), pair[1].start(), "no overlap, no gap");
+    }
+    let record = store.find_type(&spec.name).await.unwrap().unwrap();
+    assert_eq!(record.next_id, ranges.last().unwrap().end());
+    let log = store.range_log(&spec.name, 1_000).await.unwrap();
+    let mut logged: Vec<_> = log.iter().map(|e| e.range).collect();
+    logged.reverse();
+    assert_eq!(logged, ranges, "every range is in the log");
+}
+
+/// The procedure and the pure function answer the same, whatever is asked.
+async fn the_rule_of_the_domain_holds(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("ruled"));
+    let store = with_type(&db, &spec).await;
+    // A small generator of one's own: the cases are the same in every run.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // Numbers of every size, from none to 64 bits.
+        state.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (state % 65).min(63)
+    };
+    let mut cut = 0;
+    for _ in 0..200 {
+        let min = (draw() % 1_000_000) as i64 + 1;
+        let change = TypeChange {
+            min_range: Some(min),
+            max_range: Some(min + (draw() % 900_000_000_000) as i64),
+            load_interval_ms: Some((draw() % 86_400_000) as i64 + 1),
+            load_percentage: Some(
+                LoadPercentage::from_fraction((draw() % 10_001) as f64 / 10_000.0).unwrap(),
+            ),
+            ..TypeChange::default()
+        };
+        let record = store.alter_type(&spec.name, &change, "test").await.unwrap();
+        let usage = (draw() % 4 != 0).then(|| Usage {
+            consumed: draw(),
+            elapsed_ms: draw(),
+        });
+        let floor = match draw() % 8 {
+            0 => record.next_id + (draw() % 1_000) as i64,
+            _ => (draw() % record.next_id as u64) as i64,
+        };
+        let expected = allocation::next_range(&record, usage, floor).unwrap();
+        let request = NextRange {
+            usage,
+            floor,
+            ..request(&spec.name)
+        };
+        let given = store.next_range(request).await.unwrap();
+        let what = format!("{record:?} {usage:?} {floor}");
+        assert_eq!((given.range, given.update_id), expected, "{what}");
+        cut += usize::from(given.range.len() as i64 == change.max_range.unwrap());
+    }
+    assert!(cut > 10 && cut < 190, "the cases are not all alike: {cut}");
+}
+
+async fn names_are_checked_byte_by_byte(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("Kelvin"));
+    let store = with_type(&db, &spec).await;
+    let mut conn = admin(&db).await;
+    let long = "a".repeat(129);
+    for text in [
+        "",
+        " ",
+        "order\n",
+        "order\r\n",
+        "order ",
+        " order",
+        "_order",
+        "or{der}",
+        "a\0b",
+        "órder",
+        "\u{212a}elvin",
+        "ſhop",
+        "订单",
+        "a/b",
+        "a'b",
+        "a\"b",
+        "a\\b",
+        long.as_str(),
+    ] {
+        for call in [
+            "CALL idgen_next_range(?, NULL, NULL, NULL, NULL, NULL, NULL)",
+            "CALL idgen_create_type(?,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
+            "CALL idgen_add_redis_instance(?, 'redis://h', NULL)",
+            "CALL idgen_type_status(?)",
+        ] {
+            let answer = conn.exec_drop(call, (text,)).await;
+            assert_eq!(errno(answer), 45101, "{text:?} {call}");
+        }
+    }
+    let answer = conn.query_drop("CALL idgen_type_status(NULL)").await;
+    assert_eq!(errno(answer), 45101);
+    let longest = "z".repeat(128);
+    for text in ["kelvin", "0", "Shop.order:2026-11_x", longest.as_str()] {
+        store
+            .create_type(&TypeSpec::new(name(text)), "test")
+            .await
+            .unwrap();
+        // The longest names fit into every message.
+        store.set_retired(&name(text), true, "test").await.unwrap();
+        let error = store.next_range(request(&name(text))).await.unwrap_err();
+        assert_eq!(code(&error), ErrorCode::Retired, "{error}");
+        let error = store
+            .create_type(&TypeSpec::new(name(text)), "test")
+            .await
+            .unwrap_err();
+        assert_eq!(code(&error), ErrorCode::AlreadyExists, "{error}");
+        store.set_retired(&name(text), false, "test").await.unwrap();
+        let floor = i64::MAX;
+        let error = store
+            .reserve(&name(text), 1, floor, "test")
+            .await
+            .unwrap_err();
+        assert_eq!(code(&error), ErrorCode::Exhausted, "{error}");
+        let count = TypeSpec::LONGEST_RANGE;
+        let error = store
+            .reserve(&name(text), count, i64::MAX - 2, "test")
+            .await;
+        assert_eq!(code(&error.unwrap_err()), ErrorCode::Exhausted);
+        let change = TypeChange {
+            expected_version: Some(i64::MAX),
+            ..TypeChange::default()
+        };
+        let error = store.alter_type(&name(text), &change, "test").await;
+        assert_eq!(code(&error.unwrap_err()), ErrorCode::Conflict);
+        let (one, two) = (History::new("a".repeat(64)), History::new("b".repeat(64)));
+        let instance = store.instances().await.unwrap()[0].id;
+        let own = name(text);
+        let refill = |instance, history| NextRange {
+            target: Some((instance, history)),
+            ..request(&own)
+        };
+        store.next_range(refill(instance, &one)).await.unwrap();
+        store.next_range(refill(instance, &two)).await.unwrap();
+        let answer = store.next_range(refill(instance, &one)).await;
+        assert!(
+            matches!(answer, Err(StoreError::Superseded { .. })),
+            "{answer:?}"
+        );
+        let answer = store.next_range(refill(InstanceId(i64::MAX), &two)).await;
+        assert!(
+            matches!(answer, Err(StoreError::NotAssigned { .. })),
+            "{answer:?}"
+        );
+    }
+}
+
+fn errno<T>(answer: Result<T, mysql_async::Error>) -> u16 {
+    match answer {
+        Err(mysql_async::Error::Server(error)) => error.code,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => 0,
+    }
+}
+
+fn code(error: &StoreError) -> ErrorCode {
+    match error {
+        StoreError::Refused(error) => error.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn highest_numbers_by_call(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let mut spec = TypeSpec::new(name("high"));
+    spec.first_id = i64::MAX - 3;
+    spec.max_range = TypeSpec::LONGEST_RANGE;
+    spec.min_range = TypeSpec::LONGEST_RANGE;
+    spec.load_percentage = LoadPercentage::from_fraction(1.0).unwrap();
+    let store = with_type(&db, &spec).await;
+    let usage = Some(Usage {
+        consumed: u64::MAX,
+        elapsed_ms: u64::MAX,
+    });
+    let ranged = NextRange {
+        usage,
+        floor: i64::MAX - 2,
+        ..request(&spec.name)
+    };
+    let given = store.next_range(ranged).await.unwrap();
+    assert_eq!(
+        (given.range.start(), given.range.end()),
+        (i64::MAX - 2, i64::MAX)
+    );
+    assert_eq!(given.update_id, i64::MAX);
+    let error = store.reserve(&spec.name, 1, 0, "test").await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::Exhausted);
+    // What the log and the views say of it.
+    let record = store.find_type(&spec.name).await.unwrap().unwrap();
+    assert_eq!((record.next_id, record.left()), (i64::MAX, 0));
+    let shown = server.sql(&db.name, "CALL idgen_type_status('high')");
+    assert!(shown.contains("high"), "{shown}");
+}
+
+async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("torn"));
+    let store = with_type(&db, &spec).await;
+    let instance = store.instances().await.unwrap()[0].id;
+    store.next_range(request(&spec.name)).await.unwrap();
+    let before = store.find_type(&spec.name).await.unwrap();
+    let log = store.range_log(&spec.name, 9).await.unwrap();
+    let seen = store.latest_change().await.unwrap();
+    // The number of the change is the last thing that the procedure needs: the
+    // type and the log are written by then.
+    server.sql(&db.name, "DELETE FROM idgen_counter");
+    let history = History::new("a");
+    let target = Some((instance, &history));
+    let error = store
+        .next_range(NextRange {
+            target,
+            ..request(&spec.name)
+        })
+        .await;
+    assert!(error.is_err(), "{error:?}");
+    store
+        .set_retired(&spec.name, true, "test")
+        .await
+        .unwrap_err();
+    store
+        .alter_type(&spec.name, &TypeChange::default(), "test")
+        .await
+        .unwrap_err();
+    let other = TypeSpec::new(name("torn-too"));
+    store.create_type(&other, "test").await.unwrap_err();
+    store.remove_instance("main", "test").await.unwrap_err();
+    assert_eq!(store.find_type(&spec.name).await.unwrap(), before);
+    assert_eq!(store.range_log(&spec.name, 9).await.unwrap(), log);
+    assert_eq!(store.latest_change().await.unwrap(), seen);
+    assert_eq!(store.find_type(&other.name).await.unwrap(), None);
+    assert_eq!(
+        server.sql(&db.name, "SELECT COUNT(*) FROM idgen_type_history"),
+        "0"
+    );
+    server.sql(
+        &db.name,
+        &format!("INSERT INTO idgen_counter VALUES ('change', {seen})"),
+    );
+    store
+        .next_range(NextRange {
+            target,
+            ..request(&spec.name)
+        })
+        .await
+        .unwrap();
+
+    // A next_id that was set back by hand: the log refuses the second giving.
+    server.sql(&db.name, "UPDATE idgen_type SET next_id = 1");
+    let error = store.next_range(request(&spec.name)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
+}
+
+async fn refills_do_not_wait_for_changes(server: &SqlServer) {
+    let mut db = TestDb::new(server).await;
+    db.app.timeout = Duration::from_secs(2);
+    let spec = TypeSpec::new(name("calm"));
+    let store = with_type(&db, &spec).await;
+    let instance = store.instances().await.unwrap()[0].id;
+    let history = History::new("a");
+    let target = Some((instance, &history));
+    let refill = || NextRange {
+        target,
+        ..request(&spec.name)
+    };
+    store.next_range(refill()).await.unwrap();
+    let seen = store.latest_change().await.unwrap();
+    // Somebody is in the middle of a change, and stays there.
+    let mut other = admin(&db).await;
+    other.query_drop("START TRANSACTION").await.unwrap();
+    other
+        .query_drop("UPDATE idgen_counter SET value = value + 1")
+        .await
+        .unwrap();
+    store.next_range(refill()).await.unwrap();
+    store.reserve(&spec.name, 5, 0, "test").await.unwrap();
+    assert_eq!(store.latest_change().await.unwrap(), seen);
+    let blocked = store
+        .create_type(&TypeSpec::new(name("later")), "test")
+        .await;
+    assert!(
+        matches!(blocked, Err(StoreError::Unavailable(_))),
+        "{blocked:?}"
+    );
+}
+
+async fn a_lock_that_is_held_too_long_is_unavailable(server: &SqlServer) {
+    let mut db = TestDb::new(server).await;
+    db.app.timeout = Duration::from_secs(3);
+    let spec = TypeSpec::new(name("locked"));
+    let store = with_type(&db, &spec).await;
+    store
+        .create_type(&TypeSpec::new(name("free")), "test")
+        .await
+        .unwrap();
+    let mut other = admin(&db).await;
+    other.query_drop("START TRANSACTION").await.unwrap();
+    other
+        .query_drop("SELECT id FROM idgen_type WHERE name = 'locked' FOR UPDATE")
+        .await
+        .unwrap();
+    let began = tokio::time::Instant::now();
+    let error = store.next_range(request(&spec.name)).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Unavailable(said) if said.contains("1205")),
+        "{error:?}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "the server gave up first"
+    );
+    store.next_range(request(&name("free"))).await.unwrap();
+    other.query_drop("ROLLBACK").await.unwrap();
+    let given = store.next_range(request(&spec.name)).await.unwrap();
+    assert_eq!(
+        given.range.start(),
+        1,
+        "what timed out at the lock left nothing"
+    );
+}
+
+async fn only_the_rights_that_it_needs(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("guarded"));
+    with_type(&db, &spec).await;
+    let mut conn = Conn::new(Opts::from_url(&db.app.url).unwrap())
+        .await
+        .unwrap();
+    for statement in [
+        "SELECT * FROM idgen_type",
+        "SELECT * FROM idgen_redis_instance",
+        "UPDATE idgen_type SET next_id = 1",
+        "DELETE FROM idgen_change",
+        "INSERT INTO idgen_counter VALUES ('x', 1)",
+        "DROP TABLE idgen_range_log",
+        "CREATE TABLE mine (id INT)",
+        "UPDATE idgen_types SET next_id = 1",
+        "DROP PROCEDURE idgen_reserve",
+        "SELECT * FROM mysql.user",
+    ] {
+        let number = errno(conn.query_drop(statement).await);
+        assert!(
+            [1142, 1143, 1370, 1044, 1227].contains(&number),
+            "{statement}: {number}"
+        );
+    }
+    let shown: Vec<String> = conn.query("SELECT url FROM idgen_instances").await.unwrap();
+    assert_eq!(shown, ["redis://***@h:1"], "people do not see the password");
+}
+
+async fn missing_rights_are_named(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let account = format!("'{}'@'%'", db.name);
+    server.sql(
+        &db.name,
+        &format!("REVOKE SELECT ON idgen_changes FROM {account}"),
+    );
+    let error = MysqlStore::connect(db.app.clone())
+        .await
+        .err()
+        .expect("refused");
+    assert_eq!(code(&error), ErrorCode::PermissionDenied);
+    let said = error.to_string();
+    assert!(
+        said.contains("SELECT on idgen_changes") && said.contains("account.sql"),
+        "{said}"
+    );
+    server.sql(
+        &db.name,
+        &format!(
+            "GRANT SELECT ON idgen_changes TO {account}; REVOKE EXECUTE ON {}.* FROM {account}",
+            db.name
+        ),
+    );
+    let error = MysqlStore::connect(db.app.clone())
+        .await
+        .err()
+        .expect("refused");
+    let said = error.to_string();
+    assert!(said.contains("EXECUTE on idgen_next_range"), "{said}");
+}
+
+async fn wrong_settings_are_told_without_the_password(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let connect = async |url: String| {
+        let mut options = MysqlOptions::new(url);
+        options.timeout = Duration::from_secs(5);
+        let error = MysqlStore::connect(options).await.err().expect("refused");
+        let said = error.to_string();
+        assert!(
+            !said.contains("hush") && !said.contains("wrong-one"),
+            "{said}"
+        );
+        (error, said)
+    };
+    let (error, said) = connect(server.url(&db.name, "wrong-one", &db.name)).await;
+    assert_eq!(code(&error), ErrorCode::PermissionDenied);
+    assert!(
+        said.contains(&format!("{}@127.0.0.1:{}", db.name, server.port())),
+        "{said}"
+    );
+
+    let (error, _) = connect(server.url("nobody", "wrong-one", &db.name)).await;
+    assert_eq!(code(&error), ErrorCode::PermissionDenied);
+
+    let (error, said) = connect(server.url("root", "", "no_such_database")).await;
+    assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
+    assert!(
+        said.contains("no_such_database") && said.contains("schema apply"),
+        "{said}"
+    );
+
+    let empty = TestDb::empty(server);
+    for url in
+        [empty.admin.url.clone(), {
+            server.sql(&empty.name, &format!(
+            "CREATE USER '{0}'@'%' IDENTIFIED BY '{1}'; GRANT EXECUTE ON {0}.* TO '{0}'@'%'",
+            empty.name, TestDb::PASSWORD
+        ));
+            empty.app.url.clone()
+        }]
+    {
+        let (error, said) = connect(url).await;
+        assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
+        assert!(said.contains("idgen schema apply"), "{said}");
+    }
+
+    let port = support::free_port();
+    let (error, said) = connect(format!("mysql://app:hush@127.0.0.1:{port}/idgen")).await;
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(said.contains("refused"), "{said}");
+    let (error, _) = connect("mysql://app:hush@no-such-host.invalid/idgen".into()).await;
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    let (error, _) = connect("redis://app:hush@h/0".into()).await;
+    assert_eq!(code(&error), ErrorCode::InvalidArgument);
+}
+
+async fn encrypted_when_asked(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let mut options = db.app.clone();
+    options.ca_file = Some(server.ca_file());
+    assert!(doctor(&options).await.expect("TLS").tls);
+    MysqlStore::connect(options.clone())
+        .await
+        .expect("TLS")
+        .ping()
+        .await
+        .unwrap();
+
+    options.url.push_str("?require_ssl=true");
+    assert!(doctor(&options).await.expect("TLS by the URL too").tls);
+
+    // An authority that this machine does not know.
+    let mut stranger = db.app.clone();
+    stranger.url.push_str("?require_ssl=true");
+    let error = MysqlStore::connect(stranger.clone())
+        .await
+        .err()
+        .expect("refused");
+    assert!(
+        matches!(&error, StoreError::Broken(said) if said.contains("TLS")),
+        "{error:?}"
+    );
+    stranger.url.push_str("&verify_ca=false");
+    assert!(doctor(&stranger).await.expect("TLS without proof").tls);
+
+    // A server's account that insists on TLS.
+    server.sql(
+        &db.name,
+        &format!("ALTER USER '{}'@'%' REQUIRE SSL", db.name),
+    );
+    let error = MysqlStore::connect(db.app.clone())
+        .await
+        .err()
+        .expect("refused");
+    assert_eq!(code(&error), ErrorCode::PermissionDenied);
+    MysqlStore::connect(options).await.expect("TLS");
+}
+
+async fn time_does_not_depend_on_the_session(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("timed"));
+    with_type(&db, &spec).await;
+    for zone in ["+00:00", "+09:00", "-11:30"] {
+        let shown = server.sql(
+            &db.name,
+            &format!(
+                "SET time_zone = '{zone}'; \
+                 CALL idgen_next_range('timed', NULL, NULL, NULL, NULL, NULL, NULL)"
+            ),
+        );
+        let at: i64 = shown.split('\t').next_back().unwrap().parse().unwrap();
+        assert!((unix_ms() - at).abs() < 60_000, "{zone}: {at}");
+    }
+}
+
+/// A session that cuts what does not fit must not get a number that was cut.
+async fn lax_sessions_are_refused_too(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("lax"));
+    with_type(&db, &spec).await;
+    let mut conn = admin(&db).await;
+    conn.query_drop("SET SESSION sql_mode = ''").await.unwrap();
+    let huge = "9".repeat(30);
+    for (call, expected) in [
+        (format!("idgen_reserve('lax', {huge}, NULL, NULL)"), 45118),
+        (format!("idgen_reserve('lax', 5, {huge}, NULL)"), 45112),
+        (format!("idgen_reserve('lax', 5, -{huge}, NULL)"), 45112),
+        (
+            "idgen_next_range('lax', NULL, NULL, -1, 5, 0, NULL)".to_owned(),
+            45114,
+        ),
+        (
+            format!(
+                "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL)"
+            ),
+            45106,
+        ),
+        (
+            format!(
+                "idgen_alter_type('lax', {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+            ),
+            45006,
+        ),
+        (
+            format!(
+                "idgen_alter_type('lax', NULL, NULL, NULL, NULL, NULL, NULL, NULL, {huge}, NULL, NULL)"
+            ),
+            45110,
+        ),
+        (format!("idgen_type_status('{}')", "a".repeat(600)), 45101),
+    ] {
+        let answer = conn.query_drop(format!("CALL {call}")).await;
+        assert_eq!(errno(answer), expected, "{call}");
+    }
+}
+
+async fn doctor_tells(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let facts = doctor(&db.app).await.unwrap();
+    assert_eq!(facts.is_mariadb, facts.version.contains("MariaDB"));
+    assert_eq!(facts.innodb_flush_log_at_trx_commit, 1);
+    assert!(!facts.log_bin && !facts.tls && !facts.read_only);
+    assert_eq!(facts.missing_rights, [""; 0]);
+    assert_eq!(facts.excess_rights, [""; 0]);
+    assert!((facts.clock_ms - unix_ms()).abs() < 60_000);
+    assert!(facts.round_trip < Duration::from_secs(5));
+    let account = format!("'{}'@'%'", db.name);
+    server.sql(
+        &db.name,
+        &format!(
+            "GRANT INSERT ON {0}.* TO {account}; REVOKE SELECT ON idgen_types FROM {account}",
+            db.name
+        ),
+    );
+    let facts = doctor(&db.app).await.unwrap();
+    assert_eq!(facts.missing_rights, ["SELECT on idgen_types"]);
+    assert_eq!(facts.excess_rights, [format!("INSERT on `{}`.*", db.name)]);
+    assert!(!doctor(&db.admin).await.unwrap().excess_rights.is_empty());
+}
+
+/// Every way of proving a password that a MySQL 8 account may have, each on a
+/// server that has not cached it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_plugin_of_mysql8_connects() {
+    let server = support::mysql8::shared();
+    let db = TestDb::new(server).await;
+    for plugin in ["caching_sha2_password", "mysql_native_password"] {
+        for tls in [false, true] {
+            server.sql(
+                "mysql",
+                &format!(
+                    "ALTER USER '{}'@'%' IDENTIFIED WITH {plugin} BY '{}'; FLUSH PRIVILEGES",
+                    db.name,
+                    TestDb::PASSWORD
+                ),
+            );
+            let mut options = db.app.clone();
+            options.ca_file = tls.then(|| server.ca_file());
+            // Twice: the server then knows the password of caching_sha2.
+            for _ in 0..2 {
+                let facts = doctor(&options)
+                    .await
+                    .unwrap_or_else(|e| panic!("{plugin} {tls}: {e}"));
+                assert_eq!(facts.tls, tls);
+            }
+            let mut wrong = options.clone();
+            wrong.url = server.url(&db.name, "wrong-one", &db.name);
+            let error = MysqlStore::connect(wrong).await.err().expect("refused");
+            assert_eq!(code(&error), ErrorCode::PermissionDenied, "{plugin} {tls}");
+        }
+    }
+}
+
+/// A server that hangs, dies and comes back, on a server of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_and_dies() {
+    let mut server = MariaDb::start();
+    let mut db = TestDb::new(&server).await;
+    db.app.timeout = Duration::from_millis(500);
+    db.app.pool_max = 2;
+    let spec = TypeSpec::new(name("tough"));
+    let store = with_type(&db, &spec).await;
+    let first = store.next_range(request(&spec.name)).await.unwrap();
+
+    server.signal("STOP");
+    let began = tokio::time::Instant::now();
+    // More callers than connections: those that wait for a place end in time too.
+    let callers: Vec<_> = (0..6)
+        .map(|_| {
+            let (store, name) = (store.clone(), spec.name.clone());
+            tokio::spawn(async move { store.next_range(request(&name)).await })
+        })
+        .collect();
+    for caller in callers {
+        let answer = caller.await.unwrap();
+        assert!(
+            matches!(answer, Err(StoreError::Unavailable(_))),
+            "{answer:?}"
+        );
+    }
+    assert!(began.elapsed() < Duration::from_millis(1_500), "bounded");
+    server.signal("CONT");
+    // The places are free at once, whatever became of the calls that hung.
+    let after = store.next_range(request(&spec.name)).await.unwrap();
+    assert!(after.range.start() >= first.range.end());
+
+    server.kill();
+    let answer = store.next_range(request(&spec.name)).await;
+    assert!(
+        matches!(answer, Err(StoreError::Unavailable(_))),
+        "{answer:?}"
+    );
+    server.start_again();
+    // No call pays for the connections that died with the server.
+    let revived = store.next_range(request(&spec.name)).await.unwrap();
+    assert!(
+        revived.range.start() >= after.range.end(),
+        "what was committed survived the kill"
+    );
+    server.stop();
+    server.start_again();
+    store.ping().await.unwrap();
 }

@@ -4,15 +4,18 @@
 //! What needs concrete adapters comes in as [`Wiring`]. Standard streams and
 //! the environment come in too, so that tests run whole commands.
 
+pub mod bench;
 pub mod client;
 pub mod doctor;
 pub mod exit;
 pub mod flags;
 pub mod get;
+pub mod load;
 pub mod output;
 pub mod redis;
 pub mod schema;
 pub mod types;
+pub mod verify;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -20,7 +23,8 @@ use std::io::{BufRead, Write};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Settings, StoreSettings};
-use doctor::{DoctorArgs, MysqlFacts};
+use crate::ports::MysqlFacts;
+use doctor::DoctorArgs;
 use exit::Failure;
 use flags::{Every, SettingFlags};
 use schema::SchemaReport;
@@ -81,6 +85,10 @@ enum Command {
     Schema(schema::SchemaCommand),
     /// Check MySQL, Redis and this machine, and say what to do
     Doctor(DoctorArgs),
+    /// Measure how fast nodes hand out ids
+    Bench(bench::BenchArgs),
+    /// Check that nodes hand out each id once, and in order
+    Verify(verify::VerifyArgs),
     /// Print completions for a shell, to be sourced by it
     Completions {
         /// The shell
@@ -115,7 +123,7 @@ pub fn run(
         }
     };
     match execute(cli.command, environment, console, wiring) {
-        Ok(()) => exit::OK,
+        Ok(code) => code,
         Err(failure) => {
             let _ = writeln!(console.err, "idgen: {failure}");
             failure.code
@@ -128,7 +136,7 @@ fn execute(
     environment: &Environment,
     console: &mut Console<'_>,
     wiring: &Wiring,
-) -> Result<(), Failure> {
+) -> Result<u8, Failure> {
     match command {
         Command::Serve(args) => (wiring.serve)(args.settings.load(environment)?),
         Command::Type(command) => types::run(command, environment, console),
@@ -136,13 +144,16 @@ fn execute(
         Command::Get(args) => get::run(args, environment, console),
         Command::Schema(command) => schema::run(command, environment, console, wiring),
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
+        Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
+        Command::Verify(args) => return Ok(verify::execute(&args, console.out, console.err)),
         Command::Completions { shell } => {
             // Made in memory, because the generator panics when a pipe breaks.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "idgen", &mut script);
             Ok(console.out.write_all(&script)?)
         }
-    }
+    }?;
+    Ok(exit::OK)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use serde_json::{Value, json};
 
-use super::doctor::MysqlFacts;
+use crate::ports::MysqlFacts;
 use super::*;
 use crate::front::http::fake::{Server, TOKEN};
 

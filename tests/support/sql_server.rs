@@ -5,13 +5,14 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use idgen::adapters::mysql::sql::ACCOUNT;
 use idgen::adapters::mysql::{MysqlOptions, schema};
 
 use super::tls::Certificates;
 use super::{TempFolder, free_port, send_signal};
+use tokio::time::Instant;
 
 /// A running (or stopped) server on 127.0.0.1, whose `root` has no password.
 /// Stopped and removed with its folder on drop, or when the test process ends

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use mysql_async::Params;
 use mysql_async::Value;
 
-pub use doctor::{MysqlFacts, doctor};
+pub use doctor::doctor;
 pub use options::MysqlOptions;
 
 use crate::domain::{

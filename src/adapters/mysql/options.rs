@@ -22,9 +22,9 @@ pub struct MysqlOptions {
     pub ca_file: Option<PathBuf>,
     /// Most connections at a time; at least 1.
     pub pool_max: usize,
-    /// Every call ends within this time, waiting and connecting included. A
-    /// second or less leaves the server's own limit on waiting for a lock (in
-    /// whole seconds) no room below it.
+    /// Every call ends within this time, waiting and connecting included. Less
+    /// than three seconds leave the server's own limit on waiting for a lock (in
+    /// whole seconds, looked at once a second) no room below it.
     pub timeout: Duration,
 }
 
@@ -91,7 +91,8 @@ impl MysqlOptions {
     /// ends before the caller's patience does, so that the caller is told.
     fn session_sql(&self) -> String {
         let seconds = self.timeout.as_secs_f64().ceil() as u64;
-        let wait = seconds.saturating_sub(1).max(1);
+        // Two seconds less: servers look at the clock once a second.
+        let wait = seconds.saturating_sub(2).max(1);
         format!(
             "SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', autocommit = 1, \
              completion_type = 'NO_CHAIN', innodb_lock_wait_timeout = {wait}, \
@@ -175,7 +176,7 @@ mod tests {
         };
         assert_eq!(
             [wait(200), wait(1_500), wait(2_000), wait(5_000)],
-            [1, 1, 1, 4]
+            [1, 1, 1, 3]
         );
     }
 }

@@ -430,6 +430,18 @@ impl Session {
         }
     }
 
+    /// What `SHOW CREATE` tells. By the text protocol: a prepared one repeats
+    /// what it told the first time, also after the view was replaced.
+    async fn show(&mut self, sql: &str) -> Result<Vec<Row>, Failure> {
+        match tokio::time::timeout(STEP_LIMIT, self.conn.query(sql)).await {
+            Ok(answer) => answer.map_err(|error| Failure::new(&self.target, &error)),
+            Err(_) => Err(Failure {
+                error: too_slow(&self.target),
+                errno: None,
+            }),
+        }
+    }
+
     /// Runs one statement by the text protocol, which knows all of DDL.
     async fn run(&mut self, sql: &str) -> Result<(), StoreError> {
         match tokio::time::timeout(STEP_LIMIT, self.conn.query_drop(sql)).await {
@@ -485,7 +497,7 @@ impl Session {
             "view" => (format!("SHOW CREATE VIEW {name}"), "Create View", 1146),
             _ => (format!("SHOW CREATE TABLE {name}"), "Create Table", 1146),
         };
-        let row = match self.rows(&sql, ()).await {
+        let row = match self.show(&sql).await {
             Ok(rows) => only(rows)?,
             Err(failure) if failure.errno == Some(absent) => return Ok(None),
             // A view onto something that is gone: there, but never as it should be.

@@ -17,7 +17,6 @@ use super::exit::Failure;
 use super::flags::{Dependencies, SettingFlags};
 use super::output::{json, table};
 use super::{Console, Environment, Wiring};
-pub use mysql::MysqlFacts;
 
 /// Options of `idgen doctor`.
 #[derive(Args, Clone, Debug)]

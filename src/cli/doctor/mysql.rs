@@ -1,39 +1,10 @@
 //! Checks of the range store on MySQL or MariaDB.
 
-use std::time::Duration;
-
 use super::{Check, Verdict, Wiring, clock, now_ms};
 use crate::config::StoreSettings;
+use crate::ports::MysqlFacts;
 
 const PART: &str = "mysql";
-
-/// What a server and the account of the service are like.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MysqlFacts {
-    /// Such as `8.0.36` or `10.11.6-MariaDB`.
-    pub version: String,
-    /// Whether it is MariaDB.
-    pub is_mariadb: bool,
-    /// 1: a commit is on disk before it is answered.
-    pub innodb_flush_log_at_trx_commit: i64,
-    /// 1: the binary log is on disk before a commit is answered.
-    pub sync_binlog: i64,
-    /// Whether the server writes a binary log.
-    pub log_bin: bool,
-    /// Whether the server refuses writes (a replica).
-    pub read_only: bool,
-    /// Whether this connection is encrypted.
-    pub tls: bool,
-    /// Rights that a node needs and the account lacks.
-    pub missing_rights: Vec<String>,
-    /// Rights that a node does not need.
-    pub excess_rights: Vec<String>,
-    /// The server's clock, in milliseconds of the Unix epoch, read about half
-    /// a round trip before the answer came.
-    pub clock_ms: i64,
-    /// How long a trivial statement took.
-    pub round_trip: Duration,
-}
 
 pub(super) fn checks(store: &StoreSettings, wiring: &Wiring) -> Vec<Check> {
     if store.mysql.is_none() {
@@ -148,7 +119,7 @@ mod tests {
             missing_rights: vec![],
             excess_rights: vec![],
             clock_ms: 1_000_000,
-            round_trip: Duration::from_millis(2),
+            round_trip: std::time::Duration::from_millis(2),
         }
     }
 

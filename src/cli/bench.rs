@@ -1,0 +1,224 @@
+//! `idgen bench`: how fast do nodes hand out ids?
+//!
+//! A closed loop: each of `--connections` clients sends its next request when
+//! the answer to the last one is there. After a warm-up of one second, calls
+//! that begin and end within exactly `--seconds` are counted; the latency of a
+//! call is that of the call alone, without making a connection.
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::load::{
+    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs, exit,
+};
+use crate::service::api::MAX_COUNT;
+
+/// Options of `idgen bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// A node's Thrift address; repeat it to spread the connections evenly.
+    #[arg(long = "node", value_name = "HOST:PORT", required = true)]
+    pub nodes: Vec<String>,
+    /// The id type to take ids from.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub id_type: String,
+    /// How many clients, each with its own connection.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub connections: u32,
+    /// How long to measure, after one second of warm-up.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// How many ids per call.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_COUNT))]
+    pub count: u32,
+    /// The method: `nextId` (`nextIds` for more than one id), or `getId` of the
+    /// original interface.
+    #[arg(long, value_enum, default_value_t)]
+    pub method: Method,
+    /// How to talk to the nodes.
+    #[command(flatten)]
+    pub wire: WireArgs,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a benchmark measured. Its JSON form is the output of `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchReport {
+    /// The nodes, with commas between them.
+    pub node: String,
+    /// The id type.
+    #[serde(rename = "type")]
+    pub id_type: String,
+    /// How many clients.
+    pub connections: u32,
+    /// The measured time.
+    pub seconds: u64,
+    /// How many ids were asked for per call.
+    pub count: u32,
+    /// Calls that brought ids.
+    pub requests: u64,
+    /// Ids that they brought.
+    pub ids: u64,
+    /// Calls that brought ids, per second.
+    pub requests_per_s: f64,
+    /// Ids per second.
+    pub ids_per_s: f64,
+    /// The latency that half of the calls stay within, in microseconds.
+    pub p50_us: f64,
+    /// The same for 99 % of the calls.
+    pub p99_us: f64,
+    /// The same for 99.9 % of the calls.
+    pub p999_us: f64,
+    /// The longest latency.
+    pub max_us: f64,
+    /// Calls without ids, and connections that could not be made.
+    pub errors: u64,
+    /// The same by kind.
+    pub errors_by_code: ErrorCounts,
+}
+
+/// What one client measured.
+#[derive(Default)]
+struct Tally {
+    latencies: Latencies,
+    ids: u64,
+    errors: ErrorCounts,
+}
+
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Measures; refuses options that contradict each other, nodes that are out of
+/// reach, and types that they do not serve.
+pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
+    if args.method == Method::GetId && args.count != 1 {
+        let message = "--count must be 1 with --method getId, which brings one id per call";
+        return Err(LoadError::Usage(message.to_owned()));
+    }
+    let request = Request {
+        id_type: args.id_type.clone(),
+        method: args.method,
+        count: args.count,
+    };
+    let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
+    let plan = Plan {
+        warm_up: WARM_UP,
+        measured: Duration::from_secs(args.seconds),
+    };
+    let tallies = load::run(clients, plan, drive, |_| ());
+    let mut total = Tally::default();
+    for tally in &tallies {
+        total.latencies.merge(&tally.latencies);
+        total.ids += tally.ids;
+        total.errors.merge(&tally.errors);
+    }
+    if total.latencies.count() == 0 {
+        return Err(LoadError::NoCalls(total.errors.summary()));
+    }
+    Ok(report(args, total))
+}
+
+fn drive(client: &mut Client, run: &Run) -> Tally {
+    let mut tally = Tally::default();
+    while !run.is_over(load::now()) {
+        let mut begun = load::now();
+        let result = client.connect(run.left(begun)).and_then(|()| {
+            begun = load::now();
+            client.call()
+        });
+        let ended = load::now();
+        match result {
+            Ok(answer) => {
+                if run.measures(begun, ended) {
+                    tally.latencies.record(ended - begun);
+                    tally.ids += answer.ids();
+                }
+            }
+            Err(error) => {
+                if run.is_warm(ended) {
+                    tally.errors.add(load::kind_of(&error, run));
+                }
+                run.pause(client.pace());
+            }
+        }
+    }
+    tally
+}
+
+fn report(args: &BenchArgs, total: Tally) -> BenchReport {
+    let Tally {
+        latencies,
+        ids,
+        errors,
+    } = total;
+    let per_second = |n: u64| (n as f64 / args.seconds as f64 * 10.0).round() / 10.0;
+    BenchReport {
+        node: args.nodes.join(","),
+        id_type: args.id_type.clone(),
+        connections: args.connections,
+        seconds: args.seconds,
+        count: args.count,
+        requests: latencies.count(),
+        ids,
+        requests_per_s: per_second(latencies.count()),
+        ids_per_s: per_second(ids),
+        p50_us: latencies.quantile_us(0.5),
+        p99_us: latencies.quantile_us(0.99),
+        p999_us: latencies.quantile_us(0.999),
+        max_us: latencies.max_us(),
+        errors: errors.total(),
+        errors_by_code: errors,
+    }
+}
+
+/// Runs `idgen bench`: the result goes to `out`, a message about a failure to
+/// `err`. Returns the exit code (see [`exit`]); errors of single calls do not
+/// change it.
+pub fn execute(args: &BenchArgs, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    match measure(args) {
+        Ok(report) => match print(&report, args.json, out) {
+            Ok(()) => exit::CLEAN,
+            // Whoever was to read the result is gone.
+            Err(_) => exit::VIOLATION,
+        },
+        Err(error) => {
+            let _ = writeln!(err, "idgen bench: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn print(report: &BenchReport, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    if json {
+        return writeln!(out, "{}", load::json(report));
+    }
+    writeln!(
+        out,
+        "{} ids per call of type {} from {}, {} connections, {} s",
+        report.count, report.id_type, report.node, report.connections, report.seconds
+    )?;
+    let rows = [
+        ("requests_per_s", report.requests_per_s),
+        ("ids_per_s", report.ids_per_s),
+        ("p50_us", report.p50_us),
+        ("p99_us", report.p99_us),
+        ("p999_us", report.p999_us),
+        ("max_us", report.max_us),
+    ];
+    for (name, value) in rows {
+        writeln!(out, "{name:<16} {value:>12.1}")?;
+    }
+    writeln!(out, "{:<16} {:>12}", "errors", report.errors)?;
+    if report.errors > 0 {
+        writeln!(out, "  {}", report.errors_by_code.summary())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "bench_tests.rs"]
+mod tests;

@@ -1,0 +1,538 @@
+//! One simulated client: one connection at a time, through the blocking
+//! client that the Thrift compiler generated.
+//!
+//! A request leaves in one write and a reply is read through a buffer, as the
+//! load shares the machine's cores with the server that it measures. A broken
+//! connection is dropped and made anew at the next call; how soon that may be
+//! is [`Client::pace`].
+
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use thrift::protocol::{
+    TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
+    TInputProtocol, TOutputProtocol,
+};
+use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
+use thrift::{ApplicationErrorKind, TransportErrorKind};
+
+use super::errors::{CallError, ErrorClass};
+use crate::domain::ErrorCode;
+use crate::front::thrift::generated::{
+    IdGenException, IdGenServiceSyncClient, IdRange, RES_NOT_WORKING, RES_SUCCESS, ResLong,
+    TIdGenServiceSyncClient,
+};
+
+/// How messages are delimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// A length before each message.
+    #[default]
+    Framed,
+    /// Messages one after another.
+    Unframed,
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Protocol {
+    /// The strict binary protocol.
+    #[default]
+    Binary,
+    /// The compact protocol.
+    Compact,
+}
+
+/// Which method brings the ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Method {
+    /// `nextId`, or `nextIds` for more than one.
+    #[default]
+    #[value(name = "nextId")]
+    NextId,
+    /// `getId` of the original interface; one id per call.
+    #[value(name = "getId")]
+    GetId,
+}
+
+/// How to talk to a node; options that all load commands share.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct WireArgs {
+    /// Transport: `framed` or `unframed`.
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: Transport,
+    /// Protocol: `binary` or `compact`.
+    #[arg(long, value_enum, default_value_t)]
+    pub protocol: Protocol,
+    /// How long to wait for a connection or for the bytes of an answer, in
+    /// milliseconds. The default is that of the original client.
+    #[arg(long, value_name = "MS", default_value_t = 2_000,
+          value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub timeout_ms: u64,
+}
+
+impl Default for WireArgs {
+    fn default() -> Self {
+        WireArgs {
+            transport: Transport::default(),
+            protocol: Protocol::default(),
+            timeout_ms: 2_000,
+        }
+    }
+}
+
+/// Why no load could be put on the nodes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Options that contradict each other.
+    #[error("{0}")]
+    Usage(String),
+    /// A node answered that it will not serve this request.
+    #[error("node {node} refuses: {error}")]
+    Refused {
+        /// Its address, as it was given.
+        node: String,
+        /// Its answer.
+        error: CallError,
+    },
+    /// A node is out of reach.
+    #[error("node {node} is out of reach: {error}")]
+    Unreachable {
+        /// Its address, as it was given.
+        node: String,
+        /// What happened.
+        error: CallError,
+    },
+    /// Not one call brought an id.
+    #[error("not one call brought an id; errors: {0}")]
+    NoCalls(String),
+}
+
+impl LoadError {
+    /// The exit code that tells a script what happened.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            LoadError::Usage(_) => super::exit::USAGE,
+            LoadError::Refused { .. } => super::exit::REFUSED,
+            LoadError::Unreachable { .. } | LoadError::NoCalls(_) => super::exit::UNREACHABLE,
+        }
+    }
+}
+
+/// A node, with its address resolved once: name servers have no time limit.
+#[derive(Clone, Debug)]
+pub struct Node {
+    name: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Node {
+    /// Resolves `HOST:PORT`.
+    pub fn resolve(name: &str) -> Result<Node, LoadError> {
+        let unreachable = |message: &str| LoadError::Unreachable {
+            node: name.to_owned(),
+            error: CallError::new(ErrorClass::Lost, "address", message),
+        };
+        let port = name.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if !matches!(port, Some(Ok(_))) {
+            let message = format!("--node {name:?} must be HOST:PORT");
+            return Err(LoadError::Usage(message));
+        }
+        let addresses: Vec<SocketAddr> = name
+            .to_socket_addrs()
+            .map_err(|e| unreachable(&e.to_string()))?
+            .collect();
+        if addresses.is_empty() {
+            return Err(unreachable("the name has no address"));
+        }
+        let name = name.to_owned();
+        Ok(Node { name, addresses })
+    }
+
+    /// The address as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What to ask for at every call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The id type. Sent unchecked: the node has the last word.
+    pub id_type: String,
+    /// The method.
+    pub method: Method,
+    /// How many ids per call; at least 1.
+    pub count: u32,
+}
+
+/// The ids that a call brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// One id.
+    One(i64),
+    /// Ranges as `(first, count)`, as they came: unchecked.
+    Many(Vec<(i64, i64)>),
+}
+
+impl Answer {
+    /// How many ids it claims to hold.
+    pub fn ids(&self) -> u64 {
+        match self {
+            Answer::One(_) => 1,
+            // Saturating: the numbers come from the wire.
+            Answer::Many(ranges) => ranges
+                .iter()
+                .fold(0, |n: u64, r| n.saturating_add(r.1.max(0) as u64)),
+        }
+    }
+
+    /// How many records it takes to keep it.
+    pub fn records(&self) -> u64 {
+        match self {
+            Answer::One(_) => 1,
+            Answer::Many(ranges) => ranges.len() as u64,
+        }
+    }
+
+    /// What is wrong with it as an answer to a request for `count` ids: it
+    /// must bring exactly these, in ascending ranges of positive ids.
+    pub fn defect(&self, count: u32) -> Option<String> {
+        let ranges = match self {
+            Answer::One(id) if *id >= 1 => return None,
+            Answer::One(id) => return Some(format!("{id} is no id: ids are positive")),
+            Answer::Many(ranges) => ranges,
+        };
+        let mut end = 1;
+        for &(first, count) in ranges {
+            if first < end || count < 1 {
+                return Some(format!(
+                    "the range ({first}, {count}) is empty or out of order"
+                ));
+            }
+            match first.checked_add(count) {
+                Some(next) => end = next,
+                None => return Some(format!("the range ({first}, {count}) passes 2^63")),
+            }
+        }
+        let ids = self.ids();
+        (ids != u64::from(count)).then(|| format!("{ids} ids instead of {count}"))
+    }
+}
+
+/// A socket that its client uses and a supervisor may cut.
+type SharedSocket = Arc<Mutex<Option<Arc<TcpStream>>>>;
+
+/// Cuts the connection of a client from another thread, so that a call that
+/// waits for an answer ends at once.
+#[derive(Clone, Debug)]
+pub struct Cutter(SharedSocket);
+
+impl Cutter {
+    /// Cuts the connection that is there now, if any.
+    pub fn cut(&self) {
+        if let Some(socket) = self.0.lock().expect("no holder panics").take() {
+            // An error here means that it is closed already.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// One simulated client.
+pub struct Client {
+    node: Arc<Node>,
+    node_index: u16,
+    wire: WireArgs,
+    request: Request,
+    calls: Option<Box<dyn Calls>>,
+    socket: SharedSocket,
+    /// Failed calls since the last good one.
+    failures: u32,
+    last_class: ErrorClass,
+}
+
+impl Client {
+    /// A client of `node`, which has the number `node_index` in this run. Does
+    /// not connect yet.
+    pub fn new(node: Arc<Node>, node_index: u16, wire: WireArgs, request: Request) -> Self {
+        Client {
+            node,
+            node_index,
+            wire,
+            request,
+            calls: None,
+            socket: SharedSocket::default(),
+            failures: 0,
+            last_class: ErrorClass::Passing,
+        }
+    }
+
+    /// The number of its node in this run.
+    pub fn node_index(&self) -> u16 {
+        self.node_index
+    }
+
+    /// What cuts its connection.
+    pub fn cutter(&self) -> Cutter {
+        Cutter(Arc::clone(&self.socket))
+    }
+
+    /// Makes the connection if there is none, within `limit` and the time-out
+    /// per address of the node.
+    pub fn connect(&mut self, limit: Duration) -> Result<(), CallError> {
+        if self.calls.is_some() {
+            return Ok(());
+        }
+        match self.open(limit) {
+            Ok(socket) => {
+                let socket = Arc::new(socket);
+                *self.socket.lock().expect("no holder panics") = Some(Arc::clone(&socket));
+                let wire = Wire(socket);
+                self.calls = Some(generated_client(wire.clone(), wire, self.wire));
+                Ok(())
+            }
+            Err(error) => {
+                let error = CallError::new(ErrorClass::Lost, "connect", &error.to_string());
+                Err(self.failed(error))
+            }
+        }
+    }
+
+    fn open(&self, limit: Duration) -> io::Result<TcpStream> {
+        let timeout = Duration::from_millis(self.wire.timeout_ms);
+        let limit = limit.min(timeout).max(Duration::from_millis(1));
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in &self.node.addresses {
+            match TcpStream::connect_timeout(address, limit) {
+                Ok(socket) => {
+                    socket.set_nodelay(true)?;
+                    socket.set_read_timeout(Some(timeout))?;
+                    socket.set_write_timeout(Some(timeout))?;
+                    return Ok(socket);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// One call on the connection that [`connect`](Self::connect) made. After
+    /// an error of class [`ErrorClass::Lost`] the connection is gone.
+    pub fn call(&mut self) -> Result<Answer, CallError> {
+        let Some(calls) = self.calls.as_mut() else {
+            let error = CallError::new(ErrorClass::Lost, "disconnected", "there is no connection");
+            return Err(self.failed(error));
+        };
+        match calls.call(&self.request) {
+            Ok(answer) => {
+                self.failures = 0;
+                Ok(answer)
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&mut self, error: CallError) -> CallError {
+        self.failures = self.failures.saturating_add(1);
+        self.last_class = error.class;
+        if error.class == ErrorClass::Lost {
+            self.calls = None;
+            *self.socket.lock().expect("no holder panics") = None;
+        }
+        error
+    }
+
+    /// How long to wait before the next call: nothing after a good one; after
+    /// failures in a row twice as long each time, from 10 ms to 320 ms for a
+    /// lost connection (a dead node costs a client three tries a second) and
+    /// from 1 ms to 32 ms for an answer without ids.
+    pub fn pace(&self) -> Duration {
+        if self.failures == 0 {
+            return Duration::ZERO;
+        }
+        let first = match self.last_class {
+            ErrorClass::Lost => Duration::from_millis(10),
+            ErrorClass::Passing | ErrorClass::Refused => Duration::from_millis(1),
+        };
+        first * (1 << (self.failures - 1).min(5))
+    }
+
+    /// Connects and makes one call, to find out before a run whether the node
+    /// is there and serves the request. An answer such as `UNAVAILABLE` may
+    /// pass, and is no reason not to begin.
+    pub fn probe(&mut self) -> Result<(), LoadError> {
+        let timeout = Duration::from_millis(self.wire.timeout_ms);
+        let result = self.connect(timeout).and_then(|()| self.call());
+        let node = self.node.name.clone();
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match error.class {
+                ErrorClass::Passing => Ok(()),
+                ErrorClass::Refused => Err(LoadError::Refused { node, error }),
+                ErrorClass::Lost => Err(LoadError::Unreachable { node, error }),
+            },
+        }
+    }
+}
+
+/// The socket as the protocols see it: errors that mean the same get the same
+/// kind, which the generated client's error type would otherwise blur.
+#[derive(Clone)]
+struct Wire(Arc<TcpStream>);
+
+fn unify(error: io::Error) -> io::Error {
+    let kind = match error.kind() {
+        // How Linux reports that SO_RCVTIMEO or SO_SNDTIMEO ran out.
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut,
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
+            io::ErrorKind::ConnectionReset
+        }
+        _ => return error,
+    };
+    io::Error::new(kind, error)
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer).map_err(unify)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes).map_err(unify)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The generated client, whatever its transport and protocol: one virtual call
+/// per request, instead of one per field of it.
+trait Calls: Send {
+    fn call(&mut self, request: &Request) -> Result<Answer, CallError>;
+}
+
+fn generated_client<R, W>(input: R, output: W, args: WireArgs) -> Box<dyn Calls>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
+    // Large enough for any reply of one id, and for its request.
+    let input = BufReader::with_capacity(4_096, input);
+    let output = BufWriter::with_capacity(1_024, output);
+    match args.transport {
+        Transport::Framed => {
+            let input = TFramedReadTransport::new(input);
+            let output = TFramedWriteTransport::new(output);
+            with_protocol(input, output, args.protocol)
+        }
+        Transport::Unframed => with_protocol(input, output, args.protocol),
+    }
+}
+
+fn with_protocol<R, W>(input: R, output: W, protocol: Protocol) -> Box<dyn Calls>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
+    match protocol {
+        Protocol::Binary => Box::new(IdGenServiceSyncClient::new(
+            TBinaryInputProtocol::new(input, true),
+            TBinaryOutputProtocol::new(output, true),
+        )),
+        Protocol::Compact => Box::new(IdGenServiceSyncClient::new(
+            TCompactInputProtocol::new(input),
+            TCompactOutputProtocol::new(output),
+        )),
+    }
+}
+
+impl<I, O> Calls for IdGenServiceSyncClient<I, O>
+where
+    I: TInputProtocol + Send,
+    O: TOutputProtocol + Send,
+{
+    fn call(&mut self, request: &Request) -> Result<Answer, CallError> {
+        let id_type = request.id_type.clone();
+        match (request.method, request.count) {
+            (Method::GetId, _) => {
+                let result = self.get_id("idgen-load".to_owned(), id_type);
+                result.map_err(named).and_then(original_answer)
+            }
+            (Method::NextId, 1) => self.next_id(id_type).map(Answer::One).map_err(named),
+            (Method::NextId, count) => {
+                let count = i32::try_from(count).unwrap_or(i32::MAX);
+                let ranges = self.next_ids(id_type, count).map_err(named)?;
+                Ok(Answer::Many(ranges.iter().map(pair).collect()))
+            }
+        }
+    }
+}
+
+fn pair(range: &IdRange) -> (i64, i64) {
+    (range.first, range.count)
+}
+
+/// The original interface tells failures by a number beside the value. Ours
+/// puts the stable code in front of the message; another server may not, and
+/// then the number must do.
+fn original_answer(result: ResLong) -> Result<Answer, CallError> {
+    if let (Some(RES_SUCCESS), Some(id)) = (result.res, result.value) {
+        return Ok(Answer::One(id));
+    }
+    let message = result.ext.unwrap_or_default();
+    let named = message
+        .split_once(": ")
+        .and_then(|(name, _)| ErrorCode::ALL.into_iter().find(|c| c.as_str() == name));
+    let res = result.res.unwrap_or(0);
+    let passing = named.map_or(res == RES_NOT_WORKING, ErrorCode::is_retriable);
+    let class = match passing {
+        true => ErrorClass::Passing,
+        false => ErrorClass::Refused,
+    };
+    let kind = named.map_or_else(|| format!("RES_{res}"), |code| code.as_str().to_owned());
+    Err(CallError::new(class, &kind, &message))
+}
+
+fn named(error: thrift::Error) -> CallError {
+    match error {
+        thrift::Error::User(error) => match error.downcast_ref::<IdGenException>() {
+            Some(exception) => {
+                let class = match exception.retriable {
+                    Some(true) => ErrorClass::Passing,
+                    _ => ErrorClass::Refused,
+                };
+                let code = exception.code.as_deref().unwrap_or("UNNAMED");
+                CallError::new(class, code, exception.message.as_deref().unwrap_or(""))
+            }
+            None => CallError::new(ErrorClass::Refused, "exception", &error.to_string()),
+        },
+        thrift::Error::Application(error) => match error.kind {
+            ApplicationErrorKind::UnknownMethod => {
+                CallError::new(ErrorClass::Refused, "unknown_method", &error.message)
+            }
+            // The client raises this too, for a reply to something else.
+            _ => CallError::new(ErrorClass::Lost, "application", &error.message),
+        },
+        thrift::Error::Transport(error) => {
+            let kind = match error.kind {
+                TransportErrorKind::TimedOut => "timeout",
+                TransportErrorKind::NotOpen | TransportErrorKind::EndOfFile => "disconnected",
+                TransportErrorKind::NegativeSize | TransportErrorKind::SizeLimit => "protocol",
+                _ => "transport",
+            };
+            CallError::new(ErrorClass::Lost, kind, &error.message)
+        }
+        thrift::Error::Protocol(error) => {
+            CallError::new(ErrorClass::Lost, "protocol", &error.message)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::ValueEnum;
+
+use super::*;
+
+/// Counts the writes, each of which would be a system call and a packet.
+struct Counting(Arc<AtomicUsize>);
+
+impl Write for Counting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_leaves_in_one_write() {
+    for transport in Transport::value_variants() {
+        for protocol in Protocol::value_variants() {
+            for (method, count) in [(Method::NextId, 1), (Method::NextId, 9), (Method::GetId, 1)] {
+                let wire = WireArgs {
+                    transport: *transport,
+                    protocol: *protocol,
+                    ..WireArgs::default()
+                };
+                let writes = Arc::new(AtomicUsize::new(0));
+                let output = Counting(Arc::clone(&writes));
+                let mut calls = generated_client(io::empty(), output, wire);
+                let request = Request {
+                    // As long as a name may be.
+                    id_type: "n".repeat(128),
+                    method,
+                    count,
+                };
+                let error = calls.call(&request).unwrap_err();
+                assert_eq!(error.kind, "disconnected", "{error}");
+                assert_eq!(writes.load(Ordering::SeqCst), 1, "{wire:?}, {method:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn defects_of_answers() {
+    let many = |ranges: &[(i64, i64)]| Answer::Many(ranges.to_vec());
+    for (answer, count) in [
+        (Answer::One(1), 1),
+        (Answer::One(i64::MAX), 1),
+        (many(&[(1, 10)]), 10),
+        (many(&[(1, 4), (5, 6)]), 10),
+        (many(&[(1, 4), (100, 6)]), 10),
+    ] {
+        assert_eq!(answer.defect(count), None, "{answer:?}");
+    }
+    for (answer, why) in [
+        (Answer::One(0), "0 is no id: ids are positive"),
+        (many(&[]), "0 ids instead of 10"),
+        (many(&[(1, 9)]), "9 ids instead of 10"),
+        (many(&[(1, 11)]), "11 ids instead of 10"),
+        (
+            many(&[(0, 10)]),
+            "the range (0, 10) is empty or out of order",
+        ),
+        (
+            many(&[(5, 0), (5, 10)]),
+            "the range (5, 0) is empty or out of order",
+        ),
+        (
+            many(&[(5, 6), (1, 4)]),
+            "the range (1, 4) is empty or out of order",
+        ),
+        (
+            many(&[(5, 5), (9, 5)]),
+            "the range (9, 5) is empty or out of order",
+        ),
+        (
+            many(&[(i64::MAX, i64::MAX)]),
+            "the range (9223372036854775807, 9223372036854775807) passes 2^63",
+        ),
+    ] {
+        assert_eq!(answer.defect(10).as_deref(), Some(why), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_pace_grows_to_a_bound_and_starts_anew() {
+    let node = Arc::new(Node::resolve("127.0.0.1:1").unwrap());
+    let request = Request {
+        id_type: "t".to_owned(),
+        method: Method::NextId,
+        count: 1,
+    };
+    let mut client = Client::new(node, 0, WireArgs::default(), request);
+    assert_eq!(client.pace(), Duration::ZERO);
+    let mut paces = Vec::new();
+    for _ in 0..8 {
+        client.failed(CallError::new(ErrorClass::Lost, "connect", ""));
+        paces.push(client.pace().as_millis());
+    }
+    assert_eq!(paces, [10, 20, 40, 80, 160, 320, 320, 320]);
+    client.failures = 1_000_000;
+    client.last_class = ErrorClass::Passing;
+    assert_eq!(client.pace().as_millis(), 32);
+}
+
+#[test]
+fn a_node_is_a_host_and_a_port() {
+    for name in [
+        "localhost",
+        "localhost:",
+        "localhost:thrift",
+        "localhost:65536",
+        "",
+    ] {
+        let result = Node::resolve(name);
+        assert!(matches!(result, Err(LoadError::Usage(_))), "{name:?}");
+    }
+    for name in ["127.0.0.1:5900", "[::1]:5900"] {
+        assert_eq!(Node::resolve(name).unwrap().name(), name);
+    }
+}

@@ -1,0 +1,94 @@
+//! What `idgen bench` and `idgen verify` share: simulated clients, and how to
+//! run many of them for an exact time.
+//!
+//! A simulated client is one thread of a pool with one TCP connection, and
+//! drives the blocking client that the Thrift compiler generated, as a user of
+//! the service would. Nothing here knows how ids are made.
+//!
+//! - [`client`] is one connection, its calls, and what their failures are called;
+//! - [`pool`] runs many clients that start together and end on time;
+//! - [`histogram`] keeps latencies;
+//! - [`record`] keeps what calls brought, small enough for millions of them;
+//! - [`checker`] finds out whether recorded ids are unique and in order.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub mod checker;
+pub mod client;
+pub mod errors;
+pub mod histogram;
+pub mod pool;
+pub mod record;
+#[cfg(test)]
+pub(crate) mod test_server;
+
+pub use checker::{Order, Report, Violation, check};
+pub use client::{Answer, Client, LoadError, Method, Node, Protocol, Request, Transport, WireArgs};
+pub use errors::{CallError, ErrorClass, ErrorCounts};
+pub use histogram::Latencies;
+pub use pool::{Plan, Run, Tick, now, run};
+pub use record::{Call, CallLog};
+
+/// Exit codes of the commands that put load on nodes.
+pub mod exit {
+    /// Done; for a check: nothing was found.
+    pub const CLEAN: u8 = 0;
+    /// The check found a violation.
+    pub const VIOLATION: u8 = 1;
+    /// Options that contradict each other (as for any wrong command line).
+    pub const USAGE: u8 = 2;
+    /// A node refuses to serve this request, such as an unknown type.
+    pub const REFUSED: u8 = 3;
+    /// A node is out of reach, or not one call succeeded.
+    pub const UNREACHABLE: u8 = 4;
+}
+
+/// `count` clients, spread evenly over `nodes`, each of which is probed first.
+///
+/// # Errors
+/// [`LoadError::Usage`] when there are more nodes than clients or than can be
+/// told apart; else what [`Node::resolve`] and [`Client::probe`] refuse.
+pub fn clients(
+    nodes: &[String],
+    count: u32,
+    wire: WireArgs,
+    request: &Request,
+) -> Result<Vec<Client>, LoadError> {
+    if nodes.len() > count as usize || nodes.len() > usize::from(u16::MAX) {
+        let message = format!("{} nodes need at least as many clients", nodes.len());
+        return Err(LoadError::Usage(message));
+    }
+    // Two descriptors per client are plenty; where the limit cannot be raised,
+    // the connections that fail are counted as errors.
+    let _ = rlimit::increase_nofile_limit(u64::from(count) * 2 + 256);
+    let mut probed = Vec::new();
+    for (index, name) in nodes.iter().enumerate() {
+        let node = Arc::new(Node::resolve(name)?);
+        Client::new(Arc::clone(&node), index as u16, wire, request.clone()).probe()?;
+        probed.push(node);
+    }
+    Ok((0..count as usize)
+        .map(|i| {
+            let index = i % probed.len();
+            let node = Arc::clone(&probed[index]);
+            Client::new(node, index as u16, wire, request.clone())
+        })
+        .collect())
+}
+
+/// What to count `error` as: a call that was still waiting when the run was
+/// over was cut by this program, whatever it looks like to the client.
+pub fn kind_of<'a>(error: &'a CallError, run: &Run) -> &'a str {
+    if run.was_cut() && error.class == ErrorClass::Lost {
+        "cut_at_end"
+    } else {
+        &error.kind
+    }
+}
+
+/// One line of JSON.
+pub fn json(report: &impl Serialize) -> String {
+    serde_json::to_string(report).expect("reports hold text and numbers only")
+}

@@ -1,0 +1,545 @@
+//! Making, checking and printing the schema, and its procedures by hand, on
+//! MariaDB and MySQL 8.
+
+mod support;
+
+use idgen::adapters::mysql::schema::{self, Fault, Finding};
+use idgen::adapters::mysql::{MysqlOptions, MysqlStore, sql};
+use idgen::domain::{InstanceSpec, TypeName, TypeSpec};
+use idgen::ports::{RangeStore, StoreError};
+use support::sql_server::{SqlServer, TestDb};
+
+macro_rules! on_both {
+    ($($test:ident),+ $(,)?) => {
+        mod on_mariadb {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test(super::support::mariadb::shared()).await;
+            })+
+        }
+        mod on_mysql8 {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test(super::support::mysql8::shared()).await;
+            })+
+        }
+    };
+}
+
+on_both!(
+    applied_twice_changes_nothing_the_second_time,
+    appliers_do_not_interfere,
+    tampering_is_found_and_repaired,
+    an_apply_that_died_is_run_again,
+    a_schema_of_a_newer_program_is_refused,
+    a_changed_migration_is_an_error,
+    a_grant_survives_a_replaced_procedure,
+    an_owner_of_the_database_is_enough,
+    the_printed_script_makes_the_same,
+    every_procedure_by_the_command_line_client,
+);
+
+fn objects() -> usize {
+    sql::VIEWS.len() + sql::ROUTINES.len()
+}
+
+async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
+    let db = TestDb::empty(server);
+    let before = schema::check(&db.admin).await.unwrap();
+    assert_eq!(
+        (before.version, before.current),
+        (None, schema::current_version())
+    );
+    assert_eq!(
+        before.findings.len(),
+        objects() + sql::TABLES.len() + sql::MIGRATIONS.len()
+    );
+
+    let first = schema::apply(&db.admin).await.unwrap();
+    assert_eq!((first.from, first.to), (None, schema::current_version()));
+    assert_eq!(first.migrations, ["V1__strict_core"]);
+    assert_eq!((first.created.len(), first.unchanged), (objects(), 0));
+    assert!(first.replaced.is_empty());
+    let report = schema::check(&db.admin).await.unwrap();
+    assert!(report.is_clean(), "{report:?}");
+
+    let second = schema::apply(&db.admin).await.unwrap();
+    assert_eq!(second.from, Some(schema::current_version()));
+    assert_eq!(second.unchanged, objects(), "{second:?}");
+    assert!(
+        second.migrations.is_empty() && second.created.is_empty() && second.replaced.is_empty()
+    );
+}
+
+async fn appliers_do_not_interfere(server: &SqlServer) {
+    let db = TestDb::empty(server);
+    let appliers: Vec<_> = (0..4)
+        .map(|_| {
+            let mut options = db.admin.clone();
+            options.timeout = std::time::Duration::from_secs(60);
+            tokio::spawn(async move { schema::apply(&options).await })
+        })
+        .collect();
+    let mut created = 0;
+    for applier in appliers {
+        created += applier.await.unwrap().expect("applied").created.len();
+    }
+    assert_eq!(created, objects(), "one made it, the others found it made");
+    assert!(schema::check(&db.admin).await.unwrap().is_clean());
+}
+
+async fn tampering_is_found_and_repaired(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    // An administrator "repairs" a procedure: the refusal of retired types is gone.
+    let body = sql::ROUTINES
+        .iter()
+        .find(|r| r.name == "idgen_reserve")
+        .unwrap()
+        .text
+        .replace("v_state <> 'active'", "v_state = 'never'");
+    server.sql(
+        &db.name,
+        &format!("DROP PROCEDURE idgen_reserve;\nDELIMITER //\n{body}\n//"),
+    );
+    server.sql(&db.name, "DROP PROCEDURE idgen_type_status");
+    server.sql(&db.name, "DROP VIEW idgen_ranges");
+    server.sql(
+        &db.name,
+        "CREATE OR REPLACE VIEW idgen_instances AS SELECT id, name, url, 0 AS types FROM idgen_redis_instance",
+    );
+    let found = |kind, name: &str, fault| Finding {
+        kind,
+        name: name.to_owned(),
+        fault,
+    };
+    let expected = [
+        found("view", "idgen_instances", Fault::Differs),
+        found("view", "idgen_ranges", Fault::Missing),
+        found("procedure", "idgen_reserve", Fault::Differs),
+        found("procedure", "idgen_type_status", Fault::Missing),
+    ];
+    assert_eq!(schema::check(&db.admin).await.unwrap().findings, expected);
+
+    let report = schema::apply(&db.admin).await.unwrap();
+    assert_eq!(report.replaced, ["idgen_instances", "idgen_reserve"]);
+    assert_eq!(report.created, ["idgen_ranges", "idgen_type_status"]);
+    assert_eq!(schema::check(&db.admin).await.unwrap().findings, []);
+
+    // Another mode changes what a procedure does, without a letter of its text.
+    let text = sql::ROUTINES[0].text;
+    let name = sql::ROUTINES[0].name;
+    server.sql(
+        &db.name,
+        &format!("SET sql_mode = '';\nDROP PROCEDURE {name};\nDELIMITER //\n{text}\n//"),
+    );
+    let expected = [found("procedure", name, Fault::Differs)];
+    assert_eq!(schema::check(&db.admin).await.unwrap().findings, expected);
+    schema::apply(&db.admin).await.unwrap();
+
+    // A table cannot be repaired by a program; it is told, again and again.
+    server.sql(
+        &db.name,
+        "ALTER TABLE idgen_range_log DROP INDEX idgen_range_log_start",
+    );
+    schema::apply(&db.admin).await.unwrap();
+    let expected = [found("table", "idgen_range_log", Fault::Differs)];
+    assert_eq!(schema::check(&db.admin).await.unwrap().findings, expected);
+}
+
+async fn an_apply_that_died_is_run_again(server: &SqlServer) {
+    // After some tables, before their record.
+    let early = TestDb::empty(server);
+    for statement in sql::statements(sql::MIGRATIONS[0].text).take(3) {
+        server.sql(&early.name, statement);
+    }
+    // After the tables and some procedures: one of them is dropped and not yet
+    // made again, and nothing is recorded.
+    let late = TestDb::new(server).await;
+    server.sql(
+        &late.name,
+        "DROP PROCEDURE idgen_next_range; DELETE FROM idgen_schema_object",
+    );
+    // After the first statements of a migration that is not recorded.
+    let between = TestDb::new(server).await;
+    server.sql(
+        &between.name,
+        "DELETE FROM idgen_schema_history; UPDATE idgen_counter SET value = 41",
+    );
+    for db in [&early, &late, &between] {
+        schema::apply(&db.admin).await.unwrap();
+        assert!(schema::check(&db.admin).await.unwrap().is_clean());
+    }
+    let value = server.sql(&between.name, "SELECT value FROM idgen_counter");
+    assert_eq!(value, "41", "what was there is kept");
+}
+
+async fn refused(options: &MysqlOptions) -> [String; 2] {
+    let connect = MysqlStore::connect(options.clone())
+        .await
+        .err()
+        .expect("refused");
+    let apply = schema::apply(options).await.expect_err("refused");
+    for error in [&connect, &apply] {
+        assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
+    }
+    [connect.to_string(), apply.to_string()]
+}
+
+async fn a_schema_of_a_newer_program_is_refused(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    server.sql(
+        &db.name,
+        "INSERT INTO idgen_schema_history VALUES (77, 'later', '2027-01-01T00:00:00Z', '1')",
+    );
+    for said in refused(&db.admin).await {
+        assert!(
+            said.contains("version 77") && said.contains("upgrade"),
+            "{said}"
+        );
+    }
+    let report = schema::check(&db.admin).await.unwrap();
+    assert_eq!(report.version, Some(77));
+    assert!(!report.is_clean());
+
+    server.sql(&db.name, "DELETE FROM idgen_schema_history");
+    let error = MysqlStore::connect(db.app.clone())
+        .await
+        .err()
+        .expect("refused");
+    assert!(error.to_string().contains("idgen schema apply"), "{error}");
+}
+
+async fn a_changed_migration_is_an_error(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    server.sql(&db.name, "UPDATE idgen_schema_history SET checksum = '1'");
+    let error = schema::apply(&db.admin).await.expect_err("refused");
+    assert!(
+        matches!(&error, StoreError::Broken(said) if said.contains("V1__strict_core")),
+        "{error:?}"
+    );
+    let report = schema::check(&db.admin).await.unwrap();
+    let expected = Finding {
+        kind: "migration",
+        name: "V1__strict_core".into(),
+        fault: Fault::Differs,
+    };
+    assert_eq!(report.findings, [expected]);
+}
+
+/// Also for a node that is running, with its statements prepared.
+async fn a_grant_survives_a_replaced_procedure(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
+    let spec = InstanceSpec {
+        name: "main".into(),
+        url: "redis://h".into(),
+    };
+    store.add_instance(&spec, "test").await.unwrap();
+    let order = TypeName::parse("order").unwrap();
+    store
+        .create_type(&TypeSpec::new(order.clone()), "test")
+        .await
+        .unwrap();
+    store.reserve(&order, 5, 0, "test").await.unwrap();
+    for source in sql::ROUTINES {
+        server.sql(&db.name, &format!("DROP PROCEDURE {}", source.name));
+    }
+    assert!(MysqlStore::connect(db.app.clone()).await.is_err());
+    let answer = store.reserve(&order, 5, 0, "test").await;
+    assert!(
+        matches!(answer, Err(StoreError::Unavailable(_))),
+        "{answer:?}"
+    );
+    schema::apply(&db.admin).await.unwrap();
+    let range = store
+        .reserve(&order, 5, 0, "test")
+        .await
+        .expect("as before");
+    assert_eq!(range.start(), 6);
+    assert_eq!(store.find_type(&order).await.unwrap().unwrap().next_id, 11);
+}
+
+/// The rights that docs/dba-guide.md names for the account that applies.
+async fn an_owner_of_the_database_is_enough(server: &SqlServer) {
+    let mut db = TestDb::empty(server);
+    let guide = include_str!("../docs/dba-guide.md");
+    let rights = guide.split("needs, on this database: `").nth(1).unwrap();
+    let rights = rights.split('`').next().unwrap();
+    server.sql(
+        &db.name,
+        &format!(
+            "CREATE USER 'owner_{0}'@'%' IDENTIFIED BY '{1}'; GRANT {rights} ON {0}.* TO 'owner_{0}'@'%'",
+            db.name,
+            TestDb::PASSWORD
+        ),
+    );
+    let user = format!("owner_{}", db.name);
+    db.admin = MysqlOptions::new(server.url(&user, TestDb::PASSWORD, &db.name));
+    schema::apply(&db.admin).await.unwrap();
+    assert_eq!(schema::apply(&db.admin).await.unwrap().unchanged, objects());
+    assert!(schema::check(&db.admin).await.unwrap().is_clean());
+    db.create_account(server);
+    let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
+    let spec = InstanceSpec {
+        name: "main".into(),
+        url: "redis://h".into(),
+    };
+    store
+        .add_instance(&spec, "test")
+        .await
+        .expect("the owner's rights are enough to call");
+    let order = TypeName::parse("order").unwrap();
+    store
+        .create_type(&TypeSpec::new(order.clone()), "test")
+        .await
+        .unwrap();
+    store.reserve(&order, 5, 0, "test").await.unwrap();
+    // The service's account sees no definitions, and is told so.
+    let answer = schema::check(&db.app).await;
+    assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
+}
+
+async fn the_printed_script_makes_the_same(server: &SqlServer) {
+    let db = TestDb::empty(server);
+    // With and without comments, which clients may drop.
+    for option in ["--comments", "--skip-comments"] {
+        let output = server.client(&db.name, &schema::print(), &[option]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        let report = schema::check(&db.admin).await.unwrap();
+        assert!(report.is_clean(), "{option}: {report:?}");
+    }
+    db.create_account(server);
+    MysqlStore::connect(db.app.clone()).await.expect("a store");
+    let report = schema::apply(&db.admin).await.unwrap();
+    assert!(report.migrations.is_empty(), "the script has recorded them");
+    assert!(schema::check(&db.admin).await.unwrap().is_clean());
+    assert!(schema::print_account().contains("GRANT EXECUTE ON *"));
+}
+
+/// Calls, with what the client must print: a piece of the table, or the error.
+const BY_HAND: &[(&str, &str)] = &[
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45002 (45000) at line 1: no Redis instance is registered: add one with idgen_add_redis_instance",
+    ),
+    (
+        "idgen_add_redis_instance('main', 'http://redis', 'ann')",
+        "ERROR 45119 (45000) at line 1: url of a Redis instance must begin with redis:// or rediss:// and have at most 1024 bytes",
+    ),
+    (
+        "idgen_add_redis_instance('main', 'redis://:secret@redis:6379/0', 'ann')",
+        "|  1 | main | redis://***@redis:6379/0 |     0 |",
+    ),
+    (
+        "idgen_add_redis_instance('main', 'redis://redis:6379/0', 'ann')",
+        "ERROR 45005 (45000) at line 1: a Redis instance called \"main\" exists already",
+    ),
+    (
+        "idgen_create_type('order', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45102 (45000) at line 1: mode is not known; this version has: strict",
+    ),
+    (
+        "idgen_create_type('order', NULL, 'a\tb', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
+    ),
+    (
+        "idgen_create_type('order', NULL, _utf8mb4 X'61C285', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
+    ),
+    (
+        "idgen_create_type('order', NULL, REPEAT('é', 65), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45103 (45000) at line 1: prefix has 65 characters; the limit is 64",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, REPEAT('é', 32768), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45104 (45000) at line 1: description has 65536 bytes; the limit is 65535",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45105 (45000) at line 1: first_id 0 is out of range: it must be from 1 to 9223372036854775806",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, 10, 9, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45106 (45000) at line 1: max_id 9 is out of range: it must be from 10 to 9223372036854775806",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45107 (45000) at line 1: min_range 0 is out of range: it must be from 1 to 1000000000000",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45108 (45000) at line 1: max_range 999 is out of range: it must be from 1000 to 1000000000000",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL)",
+        "ERROR 45109 (45000) at line 1: load_interval_ms 0 is out of range: it must be from 1 to 86400000",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL, NULL, NULL)",
+        "ERROR 45110 (45000) at line 1: load_percentage 1.5 is out of range: it must be from 0 to 1",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 10, NULL, NULL)",
+        "ERROR 45111 (45000) at line 1: lock_ttl_ms 10 is out of range: it must be from 1000 to 600000",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'nope', NULL)",
+        "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, REPEAT('x', 129))",
+        "ERROR 45113 (45000) at line 1: actor has 129 characters; the limit is 128",
+    ),
+    (
+        "idgen_create_type('order', 'strict', 'O-', 'orders', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', 'ann')",
+        "| order | strict | active | O-     | orders      |",
+    ),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45005 (45000) at line 1: an id type called \"order\" exists already",
+    ),
+    (
+        "idgen_next_range('order', NULL, NULL, NULL, NULL, NULL, NULL)",
+        "|        1 |   1001 |       101 |   1000 |",
+    ),
+    (
+        "idgen_next_range('order', 1, 'aaa', 900, 60000, 0, 'ann')",
+        "|     1001 |  10001 |      1901 |   9000 |",
+    ),
+    (
+        "idgen_next_range('order', 1, 'bbb', NULL, NULL, 20000, 'ann')",
+        "|    20000 |  29000 |     20900 |   9000 |",
+    ),
+    (
+        "idgen_next_range('order', 1, 'aaa', NULL, NULL, 0, 'ann')",
+        "ERROR 45009 (45000) at line 1: history of id type \"order\" was succeeded by another one: the Redis server was replaced",
+    ),
+    (
+        "idgen_next_range('order', 7, 'bbb', NULL, NULL, 0, 'ann')",
+        "ERROR 45008 (45000) at line 1: id type \"order\" is assigned to Redis instance 1, not 7",
+    ),
+    (
+        "idgen_next_range('order', 1, NULL, NULL, NULL, 0, 'ann')",
+        "ERROR 45116 (45000) at line 1: instance and history belong together: give both, or NULL for both",
+    ),
+    (
+        "idgen_next_range('order', 1, 'b b', NULL, NULL, 0, 'ann')",
+        "ERROR 45117 (45000) at line 1: history is not legal: it must be 1 to 64 letters, digits or _ . : -",
+    ),
+    (
+        "idgen_next_range('order', NULL, NULL, -1, 5, 0, 'ann')",
+        "ERROR 45114 (45000) at line 1: consumed -1 is out of range: it must be from 0 to 18446744073709551615",
+    ),
+    (
+        "idgen_next_range('order', NULL, NULL, 1, NULL, 0, 'ann')",
+        "ERROR 45115 (45000) at line 1: elapsed_ms NULL is out of range: it must be from 0 to 18446744073709551615",
+    ),
+    (
+        "idgen_next_range('order', NULL, NULL, NULL, NULL, -1, 'ann')",
+        "ERROR 45112 (45000) at line 1: floor -1 is out of range: it must be from 0 to 9223372036854775807",
+    ),
+    (
+        "idgen_next_range('order', NULL, NULL, NULL, NULL, 9223372036854775807, 'ann')",
+        "ERROR 45007 (45000) at line 1: id type \"order\" is exhausted: its highest id is 9223372036854775806",
+    ),
+    (
+        "idgen_next_range('nobody', NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45001 (45000) at line 1: no id type is called \"nobody\"",
+    ),
+    (
+        "idgen_reserve('order', 500, NULL, 'ann')",
+        "|    29000 |  29500 |   29499 |    500 |",
+    ),
+    (
+        "idgen_reserve('order', 0, NULL, 'ann')",
+        "ERROR 45118 (45000) at line 1: count 0 is out of range: it must be from 1 to 1000000000000",
+    ),
+    (
+        "idgen_alter_type('order', 1, 'ORD-', NULL, 29504, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "| order | strict | active | ORD-   | orders      |",
+    ),
+    (
+        "idgen_alter_type('order', 1, 'X', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45006 (45000) at line 1: id type \"order\" has version 2, not 1: read it again",
+    ),
+    (
+        "idgen_reserve('order', 6, NULL, 'ann')",
+        "ERROR 45007 (45000) at line 1: id type \"order\" has 5 ids left up to its highest id 29504",
+    ),
+    (
+        "idgen_retire_type('order', 'ann')",
+        "| order | strict | retired |",
+    ),
+    (
+        "idgen_reserve('order', 5, NULL, 'ann')",
+        "ERROR 45003 (45000) at line 1: id type \"order\" is retired",
+    ),
+    (
+        "idgen_restore_type('order', 'ann')",
+        "| order | strict | active |",
+    ),
+    (
+        "idgen_type_status('order')",
+        "| order | active | strict |   29500 |  29504 |        5 |",
+    ),
+    (
+        "idgen_remove_redis_instance('main', 'ann')",
+        "ERROR 45010 (45000) at line 1: Redis instance \"main\" has 1 id types assigned to it",
+    ),
+    (
+        "idgen_remove_redis_instance('nope', 'ann')",
+        "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
+    ),
+];
+
+async fn every_procedure_by_the_command_line_client(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    for (call, expected) in BY_HAND {
+        let output = server.client(&db.name, &format!("CALL {call}"), &["--table"]);
+        let (shown, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert_eq!(
+            output.status.success(),
+            !expected.starts_with("ERROR"),
+            "{call}: {error}"
+        );
+        let said = if output.status.success() {
+            shown
+        } else {
+            error
+        };
+        assert!(
+            said.contains(expected),
+            "{call}\nexpected {expected}\ngot {said}"
+        );
+    }
+    let audit = server.sql(
+        &db.name,
+        "SELECT seq, actor, action, subject FROM idgen_changes ORDER BY seq",
+    );
+    assert_eq!(
+        audit.lines().collect::<Vec<_>>(),
+        [
+            "1\tann\tadd_redis_instance\tmain",
+            "2\tann\tcreate_type\torder",
+            "3\tann\thistory\torder",
+            "4\tann\thistory\torder",
+            "5\tann\talter_type\torder",
+            "6\tann\tretire_type\torder",
+            "7\tann\trestore_type\torder",
+        ]
+    );
+    let secrets = "SELECT COUNT(*) FROM idgen_changes WHERE CONCAT_WS('', before_json, after_json) LIKE '%secret%'";
+    assert_eq!(server.sql(&db.name, secrets), "0");
+    // The table of the documentation lists every number that is raised.
+    let guide = include_str!("../docs/dba-guide.md");
+    for source in sql::ROUTINES {
+        for part in source.text.split("MYSQL_ERRNO = 45").skip(1) {
+            let row = format!("| 45{} |", &part[..3]);
+            assert!(guide.contains(&row), "{row} is not in docs/dba-guide.md");
+        }
+    }
+}
