@@ -296,10 +296,11 @@ fn act(client: &Client, name: &str, action: &str) -> Result<TypeJson, Failure> {
 }
 
 fn changed_to(record: TypeJson, as_json: bool, console: &mut Console<'_>) -> Result<(), Failure> {
-    Ok(match as_json {
-        true => json(console.out, &record)?,
-        false => pairs(console.out, &settings_of(&record))?,
-    })
+    let printed = match as_json {
+        true => json(console.out, &record),
+        false => pairs(console.out, &settings_of(&record)),
+    };
+    Ok(printed?)
 }
 
 fn settings_of(record: &TypeJson) -> Vec<(&'static str, String)> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Client, Connection, RedisError, TlsCertificates};
 
-use super::{Check, Verdict, clock, now_ms};
+use super::{Check, Verdict, clock, now_ms, stopwatch};
 use crate::config::RedisSettings;
 use crate::domain::instance::redact_url;
 
@@ -55,12 +55,11 @@ fn gather(url: &str, settings: &RedisSettings) -> Result<Facts, String> {
             redis::cmd("CONFIG").arg("GET").arg(name).query(&mut connection);
         config.extend(answer.unwrap_or_default());
     }
-    let (before, (seconds, micros), round_trip) = {
-        let before = now_ms();
-        let time: (i64, i64) = redis::cmd("TIME").query(&mut connection).map_err(text)?;
-        let round_trip = Duration::from_millis((now_ms() - before).max(0) as u64);
-        (before, time, round_trip)
-    };
+    let before = now_ms();
+    let began = stopwatch();
+    let (seconds, micros): (i64, i64) =
+        redis::cmd("TIME").query(&mut connection).map_err(text)?;
+    let round_trip = began.elapsed();
     let middle = before + round_trip.as_millis() as i64 / 2;
     Ok(Facts {
         info: parse_info(&info),

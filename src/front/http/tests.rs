@@ -420,3 +420,52 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
     stop.send(true).unwrap();
     server.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_idle_connections() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let config = HttpConfig {
+        addr: "127.0.0.1:0".parse().unwrap(),
+        max_connections: 4,
+        drain: Duration::from_secs(3_600),
+    };
+    let http = bind(config).await.unwrap();
+    let mut idle = tokio::net::TcpStream::connect(http.local_addr().unwrap()).await.unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let api = Arc::new(fake::Fake::default());
+    let access = Access::Token(TOKEN.to_owned());
+    let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut buffer = [0; 4_096];
+    let length = idle.read(&mut buffer).await.unwrap();
+    assert!(buffer[..length].starts_with(b"HTTP/1.1 200"));
+    let began = tokio::time::Instant::now();
+    stop.send(true).unwrap();
+    server.await.unwrap();
+    // Without a word to the connection it would be its idle time, 30 s.
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// The examples of the documentation, sent in their order, are answered as
+/// they say.
+#[test]
+fn the_documented_examples_are_real() {
+    let server = Server::start();
+    let text = include_str!("../../../docs/admin-api.md");
+    let mut examples = 0;
+    for block in text.split("```http\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let (request, answer) = block.split_once("\n\n").unwrap();
+        let (line, body) = request.split_once('\n').unwrap_or((request, "null"));
+        let (method, path) = line.split_once(" /api/v1").unwrap();
+        let reply = call(&server, method, path, serde_json::from_str(body).unwrap());
+        let (status, expected) = answer.split_once('\n').unwrap();
+        let found = if reply.body.is_empty() { Value::Null } else { reply.json() };
+        let shown = serde_json::to_string_pretty(&found).unwrap();
+        let expected: Value = serde_json::from_str(expected).unwrap_or_default();
+        assert_eq!(reply.status.to_string(), status, "{line}: {shown}");
+        assert_eq!(found, expected, "{line} is answered:\n{shown}");
+        examples += 1;
+    }
+    assert!(examples >= 8, "only {examples} examples were found");
+}
