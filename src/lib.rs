@@ -2,8 +2,13 @@
 //!
 //! `docs/architecture.md` is the map of the parts.
 
+pub mod adapters;
+pub mod app;
 pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod front;
+pub mod lifecycle;
 pub mod ports;
 pub mod service;
+pub mod telemetry;

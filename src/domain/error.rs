@@ -75,10 +75,7 @@ impl ErrorCode {
 
     /// Whether the same call may succeed when it is tried again.
     pub fn is_retriable(self) -> bool {
-        matches!(
-            self,
-            ErrorCode::Unavailable | ErrorCode::Deadline | ErrorCode::Overloaded
-        )
+        matches!(self, ErrorCode::Unavailable | ErrorCode::Deadline | ErrorCode::Overloaded)
     }
 }
 
@@ -104,28 +101,17 @@ pub struct Error {
 impl Error {
     /// An error with `code` and `message`.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Error {
-            code,
-            message: message.into(),
-            field: None,
-        }
+        Error { code, message: message.into(), field: None }
     }
 
     /// `field` breaks the rule that `message` tells; the message must name the field.
     pub fn invalid(field: &'static str, message: impl Into<String>) -> Self {
-        Error {
-            code: ErrorCode::InvalidArgument,
-            message: message.into(),
-            field: Some(field),
-        }
+        Error { code: ErrorCode::InvalidArgument, message: message.into(), field: Some(field) }
     }
 
     /// No type is called `name`.
     pub fn unknown_type(name: &str) -> Self {
-        Error::new(
-            ErrorCode::UnknownType,
-            format!("no id type is called {name:?}"),
-        )
+        Error::new(ErrorCode::UnknownType, format!("no id type is called {name:?}"))
     }
 }
 

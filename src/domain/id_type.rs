@@ -77,9 +77,7 @@ impl LoadPercentage {
     /// From a fraction in `0..=1`, rounded to 1/10 000.
     pub fn from_fraction(fraction: f64) -> Result<Self, Error> {
         if (0.0..=1.0).contains(&fraction) {
-            Ok(LoadPercentage(
-                (fraction * f64::from(Self::WHOLE)).round() as u16
-            ))
+            Ok(LoadPercentage((fraction * f64::from(Self::WHOLE)).round() as u16))
         } else {
             Err(Error::invalid(
                 "load_percentage",
@@ -165,12 +163,7 @@ impl TypeSpec {
         within("first_id", self.first_id, 1, Self::HIGHEST_ID)?;
         within("max_id", self.max_id, self.first_id, Self::HIGHEST_ID)?;
         within("min_range", self.min_range, 1, Self::LONGEST_RANGE)?;
-        within(
-            "max_range",
-            self.max_range,
-            self.min_range,
-            Self::LONGEST_RANGE,
-        )?;
+        within("max_range", self.max_range, self.min_range, Self::LONGEST_RANGE)?;
         within("load_interval_ms", self.load_interval_ms, 1, 86_400_000)?;
         within("lock_ttl_ms", self.lock_ttl_ms, 1_000, 600_000)
     }
@@ -219,12 +212,7 @@ impl TypeChange {
         let issued = (changed.next_id - 1).max(changed.first_id);
         within("max_id", changed.max_id, issued, TypeSpec::HIGHEST_ID)?;
         within("min_range", changed.min_range, 1, TypeSpec::LONGEST_RANGE)?;
-        within(
-            "max_range",
-            changed.max_range,
-            changed.min_range,
-            TypeSpec::LONGEST_RANGE,
-        )?;
+        within("max_range", changed.max_range, changed.min_range, TypeSpec::LONGEST_RANGE)?;
         within("load_interval_ms", changed.load_interval_ms, 1, 86_400_000)?;
         within("lock_ttl_ms", changed.lock_ttl_ms, 1_000, 600_000)?;
         Ok(changed)
@@ -298,17 +286,11 @@ fn check_prefix(prefix: &str) -> Result<(), Error> {
     if length > TypeSpec::MAX_PREFIX {
         return Err(Error::invalid(
             "prefix",
-            format!(
-                "prefix has {length} characters; the limit is {}",
-                TypeSpec::MAX_PREFIX
-            ),
+            format!("prefix has {length} characters; the limit is {}", TypeSpec::MAX_PREFIX),
         ));
     }
     if prefix.chars().any(char::is_control) {
-        return Err(Error::invalid(
-            "prefix",
-            "prefix must not hold control characters",
-        ));
+        return Err(Error::invalid("prefix", "prefix must not hold control characters"));
     }
     Ok(())
 }
@@ -384,9 +366,6 @@ mod tests {
         assert!(LoadPercentage::from_fraction(-0.1).is_err());
         assert!(LoadPercentage::from_fraction(1.1).is_err());
         assert!(LoadPercentage::from_fraction(f64::NAN).is_err());
-        assert_eq!(
-            LoadPercentage::from_fraction(0.1).unwrap(),
-            LoadPercentage::DEFAULT
-        );
+        assert_eq!(LoadPercentage::from_fraction(0.1).unwrap(), LoadPercentage::DEFAULT);
     }
 }

@@ -78,13 +78,7 @@ impl fmt::Debug for InstanceSpec {
 
 impl fmt::Debug for InstanceRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "InstanceRecord({}, {}, {})",
-            self.id,
-            self.name,
-            redact_url(&self.url)
-        )
+        write!(f, "InstanceRecord({}, {}, {})", self.id, self.name, redact_url(&self.url))
     }
 }
 
@@ -131,18 +125,9 @@ mod tests {
 
     #[test]
     fn only_redis_urls() {
-        let spec = |name: &str, url: &str| InstanceSpec {
-            name: name.into(),
-            url: url.into(),
-        };
+        let spec = |name: &str, url: &str| InstanceSpec { name: name.into(), url: url.into() };
         assert!(spec("main", "redis://h:1").validate().is_ok());
-        assert_eq!(
-            spec("main", "http://h").validate().unwrap_err().field,
-            Some("url")
-        );
-        assert_eq!(
-            spec("m n", "redis://h").validate().unwrap_err().field,
-            Some("name")
-        );
+        assert_eq!(spec("main", "http://h").validate().unwrap_err().field, Some("url"));
+        assert_eq!(spec("m n", "redis://h").validate().unwrap_err().field, Some("name"));
     }
 }

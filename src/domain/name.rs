@@ -39,9 +39,7 @@ impl TypeName {
         let bytes = text.as_bytes();
         matches!(bytes.first(), Some(b) if b.is_ascii_alphanumeric())
             && bytes.len() <= Self::MAX_LEN
-            && bytes
-                .iter()
-                .all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(b))
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(b))
     }
 
     /// The name as text.

@@ -59,16 +59,7 @@ impl IdRange {
             return (self, None);
         }
         let middle = self.start + count as i64;
-        (
-            IdRange {
-                start: self.start,
-                end: middle,
-            },
-            Some(IdRange {
-                start: middle,
-                end: self.end,
-            }),
-        )
+        (IdRange { start: self.start, end: middle }, Some(IdRange { start: middle, end: self.end }))
     }
 }
 

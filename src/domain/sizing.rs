@@ -59,28 +59,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULE: SizingRule = SizingRule {
-        min_range: 1_000,
-        max_range: 100_000_000,
-        load_interval_ms: 600_000,
-    };
+    const RULE: SizingRule =
+        SizingRule { min_range: 1_000, max_range: 100_000_000, load_interval_ms: 600_000 };
 
     #[test]
     fn length_by_cases() {
-        let usage = |consumed, elapsed_ms| {
-            Some(Usage {
-                consumed,
-                elapsed_ms,
-            })
-        };
+        let usage = |consumed, elapsed_ms| Some(Usage { consumed, elapsed_ms });
         for (last, usage, expected, why) in [
             (None, None, 1_000, "first load"),
-            (
-                None,
-                usage(5_000, 10),
-                1_000,
-                "first load, whatever the usage",
-            ),
+            (None, usage(5_000, 10), 1_000, "first load, whatever the usage"),
             (Some(7_000), None, 7_000, "no usage keeps the length"),
             (Some(10), None, 1_000, "…but within the limits"),
             (Some(1_000), usage(1_000, 600_000), 1_000, "as planned"),
@@ -88,12 +75,7 @@ mod tests {
             (Some(9_000), usage(900, 600_000), 1_000, "slowed down"),
             (Some(1_000), usage(0, 600_000), 1_000, "not used"),
             (Some(1_000), usage(100, 0), 60_000_000, "no time passed"),
-            (
-                Some(1_000),
-                usage(u64::MAX, 1),
-                100_000_000,
-                "huge: no overflow",
-            ),
+            (Some(1_000), usage(u64::MAX, 1), 100_000_000, "huge: no overflow"),
             (Some(1_000), usage(7, 1_999), 2_101, "rounds down"),
         ] {
             assert_eq!(next_length(RULE, last, usage), expected, "{why}");

@@ -1,4 +1,5 @@
-//! The fronts: what clients speak to. They know the service's interface, never
-//! its parts.
+//! The fronts: what clients and operators speak to over the network. They know
+//! the service's interface, never its parts.
 
+pub mod http;
 pub mod thrift;

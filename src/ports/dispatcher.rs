@@ -73,9 +73,7 @@ impl View {
         if !self.is_live() {
             return 0;
         }
-        let current = self
-            .current
-            .map_or(0, |r| (r.end() - self.cursor).max(0) as u64);
+        let current = self.current.map_or(0, |r| (r.end() - self.cursor).max(0) as u64);
         current + self.second.map_or(0, IdRange::len)
     }
 
@@ -103,6 +101,9 @@ pub struct Publication<'a> {
     pub history: &'a History,
     /// The token under which the refill holds the lock.
     pub token: &'a str,
+    /// Drop what is published and live: it was found to lie below ids that
+    /// were returned already (somebody put old data back by hand).
+    pub replaces: bool,
 }
 
 /// Why a range was not published. It is burnt: nobody may use it.
@@ -198,10 +199,10 @@ pub trait Dispatcher: Send + Sync {
     /// Reads the state of a type without changing it.
     async fn view(&self, name: &TypeName) -> Result<View, DispatchError>;
 
-    /// Publishes a range: as the current one when nothing live is there, else
-    /// as the second one. Resets the usage and announces it. Checks, in this
-    /// order: history, token, free place, order (against the highest end that
-    /// was published under this history).
+    /// Publishes a range: as the current one when nothing live is left, or when
+    /// it replaces, else as the second one. Resets the usage and announces it. Checks, in this
+    /// order: history, token, free place, order (against the end of everything
+    /// that is there, dead or alive).
     async fn publish(
         &self,
         name: &TypeName,
@@ -235,6 +236,10 @@ pub trait Dispatcher: Send + Sync {
 
     /// News from now on. A receiver that lags loses the oldest.
     fn subscribe(&self) -> broadcast::Receiver<Announcement>;
+
+    /// Forgets the connection, so that the next call makes a new one: the
+    /// server at the other end was replaced.
+    async fn reset(&self);
 
     /// Whether it answers, and its history now.
     async fn history(&self) -> Result<History, DispatchError>;

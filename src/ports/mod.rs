@@ -4,6 +4,7 @@
 pub mod conformance;
 pub mod dispatcher;
 pub mod entropy;
+pub mod facts;
 pub mod range_store;
 
 pub use dispatcher::{
@@ -11,6 +12,7 @@ pub use dispatcher::{
     PublishOutcome, Refusal, TakeOutcome, Taken, View,
 };
 pub use entropy::Entropy;
+pub use facts::MysqlFacts;
 pub use range_store::{
     Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
     Subject, TypeFilter,

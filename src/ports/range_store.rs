@@ -215,6 +215,11 @@ pub trait RangeStore: Send + Sync {
     /// The type called `name`, if there is one.
     async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError>;
 
+    /// Whether `history` was recorded for the type, but is not its current one:
+    /// whoever still hands out under it talks to a server that was replaced.
+    /// False for a history that the store has never seen, or has lost.
+    async fn is_superseded(&self, name: &TypeName, history: &History) -> Result<bool, StoreError>;
+
     /// Types in the order of their names.
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError>;
 

@@ -95,6 +95,12 @@ impl Scanner {
         &self.args
     }
 
+    /// How far it came: what lies before is never looked at again.
+    #[cfg(test)]
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     /// Goes on with `message`: the bytes of earlier calls, and perhaps more.
     ///
     /// After an error the scanner must not be used again, except to ask for

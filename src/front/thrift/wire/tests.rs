@@ -193,6 +193,9 @@ proptest! {
         let mut scanner = Scanner::new(protocol, message.len() + 10);
         for cut in 0..message.len() {
             prop_assert_eq!(scanner.advance(&stream[..cut]), Ok(Progress::NeedMore), "at {}", cut);
+            // No piece after the header is longer than 16 bytes, so a drip
+            // costs no more than that per byte.
+            prop_assert!(cut < 40 || scanner.position() + 16 >= cut);
             // A fresh scanner must say the same: cut in a frame is an error.
             if cut % 7 == 0 {
                 let mut fresh = Scanner::new(protocol, message.len());

@@ -1,0 +1,97 @@
+-- Creates an id type and answers with its row in idgen_types. NULL for a
+-- setting takes its default; NULL for p_instance takes the Redis instance with
+-- the lowest number; p_instance is a name or a number.
+CREATE PROCEDURE idgen_create_type(
+  IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_mode VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_prefix LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_description LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_first_id DECIMAL(20, 0),
+  IN p_max_id DECIMAL(20, 0),
+  IN p_min_range DECIMAL(20, 0),
+  IN p_max_range DECIMAL(20, 0),
+  IN p_load_interval_ms DECIMAL(20, 0),
+  IN p_load_percentage DECIMAL(24, 4),
+  IN p_lock_ttl_ms DECIMAL(20, 0),
+  IN p_instance VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_actor VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+)
+    MODIFIES SQL DATA
+BEGIN
+  DECLARE v_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_actor VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_instance, v_locked, v_now, v_seq BIGINT;
+  DECLARE v_first DECIMAL(20, 0) DEFAULT COALESCE(p_first_id, 1);
+  DECLARE v_max DECIMAL(20, 0) DEFAULT COALESCE(p_max_id, 9223372036854775806);
+  DECLARE v_min_range DECIMAL(20, 0) DEFAULT COALESCE(p_min_range, 1000);
+  DECLARE v_max_range DECIMAL(20, 0) DEFAULT COALESCE(p_max_range, 100000000);
+  DECLARE v_interval DECIMAL(20, 0) DEFAULT COALESCE(p_load_interval_ms, 600000);
+  DECLARE v_percentage DECIMAL(24, 4) DEFAULT COALESCE(p_load_percentage, 0.1);
+  DECLARE v_lock_ttl DECIMAL(20, 0) DEFAULT COALESCE(p_lock_ttl_ms, 10000);
+
+  CALL idgen_check_name(p_name);
+  SET v_name = p_name;
+  CALL idgen_check_person('actor', p_actor, v_actor);
+  IF COALESCE(p_mode, 'strict') <> 'strict' THEN
+    SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45102,
+      MESSAGE_TEXT = 'mode is not known; this version has: strict';
+  END IF;
+  CALL idgen_check_settings(COALESCE(p_prefix, ''), COALESCE(p_description, ''),
+    v_first, v_first, v_max, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl);
+
+  BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+      ROLLBACK;
+      RESIGNAL;
+    END;
+    START TRANSACTION;
+
+    -- The instance is locked, so that it cannot be removed meanwhile. A name
+    -- goes before a number, because a name may look like one.
+    IF p_instance IS NULL THEN
+      SELECT MIN(id) INTO v_instance FROM idgen_redis_instance;
+    ELSE
+      SELECT id INTO v_instance FROM idgen_redis_instance
+        WHERE CONVERT(name USING utf8mb4) COLLATE utf8mb4_bin = p_instance
+          OR CONVERT(CAST(id AS CHAR) USING utf8mb4) COLLATE utf8mb4_bin = p_instance
+        ORDER BY CONVERT(name USING utf8mb4) COLLATE utf8mb4_bin = p_instance DESC LIMIT 1;
+    END IF;
+    SELECT id INTO v_locked FROM idgen_redis_instance WHERE id = v_instance LOCK IN SHARE MODE;
+    IF v_locked IS NULL THEN
+      SET v_message = IF(p_instance IS NULL,
+        'no Redis instance is registered: add one with idgen_add_redis_instance',
+        CONCAT('no Redis instance is called "', LEFT(p_instance, 64), '"'));
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45002, MESSAGE_TEXT = v_message;
+    END IF;
+    SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000;
+
+    BEGIN
+      DECLARE EXIT HANDLER FOR 1062
+      BEGIN
+        SET v_message = CONCAT('an id type called "', LEFT(v_name, 64), '" exists already');
+        SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45005, MESSAGE_TEXT = v_message;
+      END;
+      INSERT INTO idgen_type
+          (name, mode, state, prefix, description, first_id, next_id, max_id, min_range, max_range,
+           load_interval_ms, load_percentage, lock_ttl_ms, instance_id, version, created_ms, updated_ms)
+        VALUES
+          (v_name, 'strict', 'active', COALESCE(p_prefix, ''), COALESCE(p_description, ''), v_first, v_first,
+           v_max, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl, v_instance, 1, v_now, v_now);
+    END;
+
+    UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
+    SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
+      SELECT v_seq, v_now, v_actor, 'create_type', 'type', v_name, NULL,
+        JSON_OBJECT('mode', mode, 'state', state, 'prefix', prefix, 'description', description,
+          'first_id', first_id, 'max_id', max_id, 'min_range', min_range, 'max_range', max_range,
+          'load_interval_ms', load_interval_ms, 'load_percentage', load_percentage,
+          'lock_ttl_ms', lock_ttl_ms, 'instance_id', instance_id, 'version', version)
+        FROM idgen_type WHERE name = v_name;
+    COMMIT;
+  END;
+
+  SELECT * FROM idgen_types WHERE name = v_name;
+END

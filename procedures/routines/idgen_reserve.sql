@@ -1,0 +1,62 @@
+-- Allocates exactly p_count ids, for a bulk load by hand: one transaction, and
+-- one row that is read only after it is committed. Leaves the sizing alone.
+CREATE PROCEDURE idgen_reserve(
+  IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_count DECIMAL(20, 0),
+  IN p_floor DECIMAL(20, 0),
+  IN p_owner VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+)
+    MODIFIES SQL DATA
+BEGIN
+  DECLARE v_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_owner VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_type BIGINT;
+  DECLARE v_state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_next, v_max, v_start, v_end, v_floor, v_now BIGINT;
+
+  CALL idgen_check_name(p_name);
+  SET v_name = p_name;
+  CALL idgen_check_person('owner', p_owner, v_owner);
+  CALL idgen_check_number('count', 45118, p_count, 1, 1000000000000);
+  CALL idgen_check_number('floor', 45112, COALESCE(p_floor, 0), 0, 9223372036854775807);
+  SET v_floor = COALESCE(p_floor, 0);
+
+  BEGIN
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+      ROLLBACK;
+      RESIGNAL;
+    END;
+    START TRANSACTION;
+
+    SELECT id, state, next_id, max_id INTO v_type, v_state, v_next, v_max
+      FROM idgen_type WHERE name = v_name FOR UPDATE;
+    IF v_type IS NULL THEN
+      SET v_message = CONCAT('no id type is called "', LEFT(v_name, 64), '"');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45001, MESSAGE_TEXT = v_message;
+    END IF;
+    IF v_state <> 'active' THEN
+      SET v_message = CONCAT('id type "', LEFT(v_name, 64), '" is retired');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45003, MESSAGE_TEXT = v_message;
+    END IF;
+    SET v_start = GREATEST(v_next, v_floor);
+    IF v_start > v_max THEN
+      SET v_message = CONCAT('id type "', LEFT(v_name, 64), '" is exhausted: its highest id is ', v_max);
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45007, MESSAGE_TEXT = v_message;
+    END IF;
+    IF p_count > v_max - v_start + 1 THEN
+      SET v_message = CONCAT('id type "', LEFT(v_name, 32), '" has ', v_max - v_start + 1, ' ids left up to its highest id ', v_max);
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45007, MESSAGE_TEXT = v_message;
+    END IF;
+    SET v_end = v_start + p_count;
+    SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000;
+
+    UPDATE idgen_type SET next_id = v_end WHERE id = v_type;
+    INSERT INTO idgen_range_log (type_id, start_id, end_id, at_ms, kind, owner, floor_id)
+      VALUES (v_type, v_start, v_end, v_now, 'reserve', v_owner, v_floor);
+    COMMIT;
+  END;
+
+  SELECT v_start AS start_id, v_end AS end_id, v_end - 1 AS last_id, v_end - v_start AS length;
+END

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Runs tests/clients/python/client.py: scripts/python-client.sh HOST PORT [TYPE]
+#
+# Prepares what it needs under target/python-client, once: a virtual
+# environment with the `thrift` package, and the code made from the IDL, made
+# again when the IDL changes. Several of these may run at the same time.
+set -eu
+
+runtime=0.25.0
+root=$(cd "$(dirname "$0")/.." && pwd)
+base=${CARGO_TARGET_DIR:-$root/target}/python-client
+venv=$base/venv-$runtime
+code=$base/code
+
+mkdir -p "$base"
+(
+    flock 9
+    if [ ! -e "$venv/ready" ]; then
+        rm -rf "$venv"
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "thrift==$runtime"
+        touch "$venv/ready"
+    fi
+    if ! cmp -s "$root/idl/idgen.thrift" "$code/idgen.thrift"; then
+        rm -rf "$code" "$code.new"
+        mkdir "$code.new"
+        thrift --gen py -out "$code.new" "$root/idl/idgen.thrift"
+        cp "$root/idl/idgen.thrift" "$code.new/idgen.thrift"
+        mv "$code.new" "$code"
+    fi
+) 9>"$base/lock" >&2
+
+PYTHONPATH=$code exec "$venv/bin/python" "$root/tests/clients/python/client.py" "$@"

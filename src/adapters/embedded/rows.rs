@@ -1,0 +1,166 @@
+//! Rows of the embedded store, from and to domain values.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use serde_json::json;
+
+use crate::domain::{
+    Error, History, InstanceId, InstanceRecord, LoadPercentage, Mode, State, TypeName, TypeRecord,
+};
+use crate::ports::StoreError;
+
+/// Turns what SQLite says into the port's error. A busy file is somebody
+/// else's; a full disk or a broken file may have happened after the write.
+pub(super) fn sqlite(error: rusqlite::Error) -> StoreError {
+    StoreError::Unavailable(format!("embedded store: {error}"))
+}
+
+fn broken(what: &str) -> StoreError {
+    StoreError::Broken(format!("the embedded store holds {what} that this version does not know"))
+}
+
+pub(super) const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, first_id, next_id, \
+    max_id, min_range, max_range, load_interval_ms, load_basis_points, lock_ttl_ms, last_range, \
+    last_load_ms, instance_id, history, version, created_ms, updated_ms";
+
+pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, StoreError>> {
+    let name: String = row.get("name")?;
+    let mode: String = row.get("mode")?;
+    let state: String = row.get("state")?;
+    let basis_points: i64 = row.get("load_basis_points")?;
+    let history: Option<String> = row.get("history")?;
+    let percentage = basis_points as f64 / f64::from(LoadPercentage::WHOLE);
+    let (Ok(name), Ok(mode), Some(state), Ok(load_percentage)) = (
+        TypeName::parse(&name),
+        Mode::parse(&mode),
+        State::parse(&state),
+        LoadPercentage::from_fraction(percentage),
+    ) else {
+        return Ok(Err(broken("a type")));
+    };
+    Ok(Ok(TypeRecord {
+        name,
+        mode,
+        state,
+        prefix: row.get("prefix")?,
+        description: row.get("description")?,
+        first_id: row.get("first_id")?,
+        next_id: row.get("next_id")?,
+        max_id: row.get("max_id")?,
+        min_range: row.get("min_range")?,
+        max_range: row.get("max_range")?,
+        load_interval_ms: row.get("load_interval_ms")?,
+        load_percentage,
+        lock_ttl_ms: row.get("lock_ttl_ms")?,
+        last_range: row.get("last_range")?,
+        last_load_ms: row.get("last_load_ms")?,
+        instance: InstanceId(row.get("instance_id")?),
+        history: history.map(History::new),
+        version: row.get("version")?,
+        created_ms: row.get("created_ms")?,
+        updated_ms: row.get("updated_ms")?,
+    }))
+}
+
+pub(super) fn find_type(
+    connection: &Connection,
+    name: &TypeName,
+) -> Result<Option<TypeRecord>, StoreError> {
+    connection
+        .prepare_cached(&format!("SELECT {TYPE_COLUMNS} FROM id_type WHERE name = ?1"))
+        .and_then(|mut s| s.query_row([name.as_str()], type_record).optional())
+        .map_err(sqlite)?
+        .transpose()
+}
+
+pub(super) fn must_find(
+    connection: &Connection,
+    name: &TypeName,
+) -> Result<TypeRecord, StoreError> {
+    find_type(connection, name)?
+        .ok_or_else(|| StoreError::Refused(Error::unknown_type(name.as_str())))
+}
+
+/// Writes the whole row, new or not.
+pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(&format!(
+            "INSERT INTO id_type ({TYPE_COLUMNS}) VALUES (:name, :mode, :state, :prefix, \
+             :description, :first_id, :next_id, :max_id, :min_range, :max_range, \
+             :load_interval_ms, :load_basis_points, :lock_ttl_ms, :last_range, :last_load_ms, \
+             :instance_id, :history, :version, :created_ms, :updated_ms) \
+             ON CONFLICT (name) DO UPDATE SET state = excluded.state, prefix = excluded.prefix, \
+             description = excluded.description, next_id = excluded.next_id, \
+             max_id = excluded.max_id, min_range = excluded.min_range, \
+             max_range = excluded.max_range, load_interval_ms = excluded.load_interval_ms, \
+             load_basis_points = excluded.load_basis_points, lock_ttl_ms = excluded.lock_ttl_ms, \
+             last_range = excluded.last_range, last_load_ms = excluded.last_load_ms, \
+             instance_id = excluded.instance_id, history = excluded.history, \
+             version = excluded.version, updated_ms = excluded.updated_ms"
+        ))
+        .and_then(|mut s| {
+            s.execute(named_params! {
+                ":name": record.name.as_str(),
+                ":mode": record.mode.as_str(),
+                ":state": record.state.as_str(),
+                ":prefix": record.prefix,
+                ":description": record.description,
+                ":first_id": record.first_id,
+                ":next_id": record.next_id,
+                ":max_id": record.max_id,
+                ":min_range": record.min_range,
+                ":max_range": record.max_range,
+                ":load_interval_ms": record.load_interval_ms,
+                ":load_basis_points": record.load_percentage.basis_points(),
+                ":lock_ttl_ms": record.lock_ttl_ms,
+                ":last_range": record.last_range,
+                ":last_load_ms": record.last_load_ms,
+                ":instance_id": record.instance.0,
+                ":history": record.history.as_ref().map(History::as_str),
+                ":version": record.version,
+                ":created_ms": record.created_ms,
+                ":updated_ms": record.updated_ms,
+            })
+        })
+        .map_err(sqlite)?;
+    Ok(())
+}
+
+pub(super) fn instances(connection: &Connection) -> Result<Vec<InstanceRecord>, StoreError> {
+    let read = || {
+        connection
+            .prepare_cached(
+                "SELECT id, name, url, (SELECT count(*) FROM id_type WHERE instance_id = i.id) \
+                 FROM redis_instance i ORDER BY id",
+            )?
+            .query_map([], |row| {
+                Ok(InstanceRecord {
+                    id: InstanceId(row.get(0)?),
+                    name: row.get(1)?,
+                    url: row.get(2)?,
+                    types: row.get::<_, i64>(3)? as u64,
+                })
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()
+    };
+    read().map_err(sqlite)
+}
+
+/// The settings of a type for the audit log.
+pub(super) fn audit_json(record: &TypeRecord) -> String {
+    json!({
+        "state": record.state,
+        "mode": record.mode,
+        "prefix": record.prefix,
+        "description": record.description,
+        "first_id": record.first_id,
+        "max_id": record.max_id,
+        "min_range": record.min_range,
+        "max_range": record.max_range,
+        "load_interval_ms": record.load_interval_ms,
+        "load_percentage": record.load_percentage.as_fraction(),
+        "lock_ttl_ms": record.lock_ttl_ms,
+        "instance": record.instance.0,
+        "version": record.version,
+    })
+    .to_string()
+}

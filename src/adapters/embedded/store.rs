@@ -1,0 +1,643 @@
+//! The store itself: each method is one closure that runs in one transaction
+//! on a thread for blocking work.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use refinery_core::{Migration, Runner};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use super::rows::{
+    TYPE_COLUMNS, audit_json, find_type, instances, must_find, put_type, sqlite, type_record,
+};
+use crate::adapters::system::unix_ms;
+use crate::domain::{
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
+    TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
+};
+use crate::ports::{
+    Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
+    Subject, TypeFilter,
+};
+
+const MIGRATIONS: &[(&str, &str)] = &[("V1__strict_core", include_str!("V1__strict_core.sql"))];
+
+/// See the module.
+pub struct EmbeddedStore {
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl EmbeddedStore {
+    /// Opens or creates `idgen.sqlite` in `folder` (created if missing), and
+    /// brings its schema up to date. Registers the dispatcher of this process
+    /// as instance 1. Fails when another process holds it, or a newer version
+    /// wrote it.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let file = folder.join("idgen.sqlite");
+        let fail = |what: String| {
+            StoreError::Unavailable(format!("embedded store {}: {what}", file.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(|e| fail(e.to_string()))?;
+        let mut connection = Connection::open(&file).map_err(|e| fail(e.to_string()))?;
+        let configure = |c: &Connection| -> rusqlite::Result<()> {
+            // Long enough for a predecessor that is just shutting down.
+            c.busy_timeout(std::time::Duration::from_secs(1))?;
+            c.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            c.pragma_update(None, "journal_mode", "WAL")?;
+            c.pragma_update(None, "synchronous", "FULL")?;
+            c.pragma_update(None, "foreign_keys", true)?;
+            // With the exclusive mode the first write takes the lock for good.
+            c.execute_batch("BEGIN IMMEDIATE; COMMIT;")
+        };
+        configure(&connection).map_err(|e| match e.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy) => fail(
+                "another process uses it; each process needs a --data folder of its own".into(),
+            ),
+            _ => fail(e.to_string()),
+        })?;
+        migrate(&mut connection).map_err(|e| fail(e.to_string()))?;
+        connection
+            .execute(
+                "INSERT OR IGNORE INTO redis_instance (id, name, url) VALUES (1, 'embedded', ?1)",
+                [InstanceRecord::MEMORY_URL],
+            )
+            .map_err(|e| fail(e.to_string()))?;
+        Ok(EmbeddedStore { connection: Arc::new(Mutex::new(connection)) })
+    }
+
+    /// Runs `work` in a transaction that is committed, on disk, if it succeeds.
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.blocking(move |connection| {
+            let transaction = connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(sqlite)?;
+            let result = work(&transaction)?;
+            transaction.commit().map_err(sqlite)?;
+            Ok(result)
+        })
+        .await
+    }
+
+    async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let connection = self.connection.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut connection = connection.lock().map_err(|_| {
+                StoreError::Broken("the embedded store failed in an earlier call".into())
+            })?;
+            work(&mut connection)
+        })
+        .await
+        .map_err(|e| StoreError::Broken(format!("embedded store: {e}")))?
+    }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), refinery_core::Error> {
+    let migrations = MIGRATIONS
+        .iter()
+        .map(|(name, sql)| Migration::unapplied(name, sql))
+        .collect::<Result<Vec<_>, _>>()?;
+    // A migration that is applied but not known here was written by a newer
+    // version; refinery calls it missing and stops.
+    Runner::new(&migrations)
+        .set_abort_missing(true)
+        .set_abort_divergent(true)
+        .run(connection)
+        .map(|_| ())
+}
+
+fn refused(code: ErrorCode, message: String) -> StoreError {
+    StoreError::Refused(Error::new(code, message))
+}
+
+/// Appends to the feed; with `action` also to the audit log.
+fn record_change(
+    transaction: &Transaction<'_>,
+    kind: &str,
+    subject: &str,
+    actor: &str,
+    action: Option<&str>,
+    before: Option<String>,
+    after: Option<String>,
+) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO change_feed (kind, subject, at_ms, actor, action, before, after) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .and_then(|mut s| {
+            s.execute(params![kind, subject, unix_ms(), actor, action, before, after])
+        })
+        .map_err(sqlite)?;
+    Ok(())
+}
+
+fn log_range(
+    transaction: &Transaction<'_>,
+    name: &TypeName,
+    entry: &RangeLogEntry,
+) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO range_log (name, start_id, end_id, at_ms, owner, instance_id, history) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .and_then(|mut s| {
+            s.execute(params![
+                name.as_str(),
+                entry.range.start(),
+                entry.range.end(),
+                entry.at_ms,
+                entry.owner,
+                entry.instance.map(|i| i.0),
+                entry.history
+            ])
+        })
+        .map_err(sqlite)?;
+    Ok(())
+}
+
+fn choose_instance(
+    transaction: &Transaction<'_>,
+    wanted: Option<&str>,
+) -> Result<InstanceRecord, StoreError> {
+    let all = instances(transaction)?;
+    let found = match wanted {
+        None => all.into_iter().next(),
+        Some(wanted) => all.into_iter().find(|i| i.name == wanted || i.id.to_string() == wanted),
+    };
+    found.ok_or_else(|| {
+        refused(
+            ErrorCode::UnknownInstance,
+            match wanted {
+                Some(wanted) => format!("no Redis instance is called {wanted:?}"),
+                None => "no Redis instance is registered".to_owned(),
+            },
+        )
+    })
+}
+
+/// The rule of histories (see the port): a new one becomes the current one, a
+/// known one that is not current was succeeded.
+fn check_target(
+    transaction: &Transaction<'_>,
+    record: &mut TypeRecord,
+    instance: InstanceId,
+    history: History,
+    owner: &str,
+) -> Result<(), StoreError> {
+    if instance != record.instance {
+        return Err(StoreError::NotAssigned { name: record.name.to_string(), instance });
+    }
+    if record.history.as_ref() == Some(&history) {
+        return Ok(());
+    }
+    let inserted = transaction
+        .execute(
+            "INSERT OR IGNORE INTO type_history (name, history) VALUES (?1, ?2)",
+            [record.name.as_str(), history.as_str()],
+        )
+        .map_err(sqlite)?;
+    if inserted == 0 {
+        return Err(StoreError::Superseded {
+            name: record.name.to_string(),
+            history: history.to_string(),
+        });
+    }
+    record.history = Some(history);
+    record_change(transaction, "type", record.name.as_str(), owner, None, None, None)
+}
+
+#[async_trait]
+impl RangeStore for EmbeddedStore {
+    async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError> {
+        let name = request.name.clone();
+        let target = request.target.map(|(i, h)| (i, h.clone()));
+        let (usage, floor, owner) = (request.usage, request.floor, request.owner.to_owned());
+        self.write(move |transaction| {
+            let mut record = must_find(transaction, &name)?;
+            let (range, update_id) =
+                allocation::next_range(&record, usage, floor).map_err(StoreError::Refused)?;
+            if let Some((instance, history)) = &target {
+                check_target(transaction, &mut record, *instance, history.clone(), &owner)?;
+            }
+            let load_ms = unix_ms();
+            record.next_id = range.end();
+            record.last_range = Some(range.len() as i64);
+            record.last_load_ms = Some(load_ms);
+            put_type(transaction, &record)?;
+            let entry = RangeLogEntry {
+                range,
+                at_ms: load_ms,
+                owner,
+                instance: target.as_ref().map(|t| t.0),
+                history: target.map(|t| t.1.to_string()),
+            };
+            log_range(transaction, &name, &entry)?;
+            Ok(Allocation { range, update_id, load_ms })
+        })
+        .await
+    }
+
+    async fn reserve(
+        &self,
+        name: &TypeName,
+        count: i64,
+        floor: i64,
+        owner: &str,
+    ) -> Result<IdRange, StoreError> {
+        let (name, owner) = (name.clone(), owner.to_owned());
+        self.write(move |transaction| {
+            let mut record = must_find(transaction, &name)?;
+            let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
+            record.next_id = range.end();
+            put_type(transaction, &record)?;
+            let entry =
+                RangeLogEntry { range, at_ms: unix_ms(), owner, instance: None, history: None };
+            log_range(transaction, &name, &entry)?;
+            Ok(range)
+        })
+        .await
+    }
+
+    async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
+        spec.validate().map_err(StoreError::Refused)?;
+        let (spec, actor) = (spec.clone(), actor.to_owned());
+        self.write(move |transaction| {
+            if find_type(transaction, &spec.name)?.is_some() {
+                return Err(refused(
+                    ErrorCode::AlreadyExists,
+                    format!("an id type called {} exists already", spec.name),
+                ));
+            }
+            let instance = choose_instance(transaction, spec.instance.as_deref())?;
+            let now = unix_ms();
+            let record = TypeRecord {
+                name: spec.name,
+                mode: spec.mode,
+                state: State::Active,
+                prefix: spec.prefix,
+                description: spec.description,
+                first_id: spec.first_id,
+                next_id: spec.first_id,
+                max_id: spec.max_id,
+                min_range: spec.min_range,
+                max_range: spec.max_range,
+                load_interval_ms: spec.load_interval_ms,
+                load_percentage: spec.load_percentage,
+                lock_ttl_ms: spec.lock_ttl_ms,
+                last_range: None,
+                last_load_ms: None,
+                instance: instance.id,
+                history: None,
+                version: 1,
+                created_ms: now,
+                updated_ms: now,
+            };
+            put_type(transaction, &record)?;
+            let after = Some(audit_json(&record));
+            let action = Some("create_type");
+            record_change(transaction, "type", record.name.as_str(), &actor, action, None, after)?;
+            Ok(record)
+        })
+        .await
+    }
+
+    async fn alter_type(
+        &self,
+        name: &TypeName,
+        change: &TypeChange,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        let (name, change, actor) = (name.clone(), change.clone(), actor.to_owned());
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            if change.expected_version.is_some_and(|v| v != record.version) {
+                return Err(refused(
+                    ErrorCode::Conflict,
+                    format!(
+                        "id type {name} was changed by somebody else: it is at version {}",
+                        record.version
+                    ),
+                ));
+            }
+            let mut changed = change.apply_to(&record).map_err(StoreError::Refused)?;
+            changed.version += 1;
+            changed.updated_ms = unix_ms();
+            put_type(transaction, &changed)?;
+            let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
+            let action = Some("alter_type");
+            record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
+            Ok(changed)
+        })
+        .await
+    }
+
+    async fn set_retired(
+        &self,
+        name: &TypeName,
+        retired: bool,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        let (name, actor) = (name.clone(), actor.to_owned());
+        let (state, action) = match retired {
+            true => (State::Retired, "retire_type"),
+            false => (State::Active, "restore_type"),
+        };
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            if record.state == state {
+                return Ok(record);
+            }
+            let mut changed = record.clone();
+            changed.state = state;
+            changed.version += 1;
+            changed.updated_ms = unix_ms();
+            put_type(transaction, &changed)?;
+            let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
+            let action = Some(action);
+            record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
+            Ok(changed)
+        })
+        .await
+    }
+
+    async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError> {
+        let name = name.clone();
+        self.blocking(move |connection| find_type(connection, &name)).await
+    }
+
+    async fn is_superseded(&self, name: &TypeName, history: &History) -> Result<bool, StoreError> {
+        let (name, history) = (name.clone(), history.clone());
+        self.blocking(move |connection| {
+            connection
+                .query_row(
+                    "SELECT EXISTS (SELECT 1 FROM type_history h JOIN id_type t USING (name) \
+                     WHERE h.name = ?1 AND h.history = ?2 AND t.history IS NOT h.history)",
+                    [name.as_str(), history.as_str()],
+                    |row| row.get(0),
+                )
+                .map_err(sqlite)
+        })
+        .await
+    }
+
+    async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {
+        let limit = i64::from(filter.limit.clamp(1, 1_000));
+        let after = filter.after.clone().unwrap_or_default();
+        let contains = filter.contains.clone().unwrap_or_default();
+        self.blocking(move |connection| {
+            let mut items = connection
+                .prepare_cached(&format!(
+                    "SELECT {TYPE_COLUMNS} FROM id_type WHERE name > ?1 AND instr(name, ?2) > 0 \
+                     ORDER BY name LIMIT ?3"
+                ))
+                .and_then(|mut s| {
+                    s.query_map(params![after, contains, limit + 1], type_record)?
+                        .collect::<rusqlite::Result<Vec<_>>>()
+                })
+                .map_err(sqlite)?
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?;
+            let more = items.len() as i64 > limit;
+            items.truncate(limit as usize);
+            Ok(Page { items, more })
+        })
+        .await
+    }
+
+    async fn add_instance(
+        &self,
+        spec: &InstanceSpec,
+        actor: &str,
+    ) -> Result<InstanceRecord, StoreError> {
+        spec.validate().map_err(StoreError::Refused)?;
+        let (spec, actor) = (spec.clone(), actor.to_owned());
+        self.write(move |transaction| {
+            if instances(transaction)?.iter().any(|i| i.name == spec.name) {
+                return Err(refused(
+                    ErrorCode::AlreadyExists,
+                    format!("a Redis instance called {} exists already", spec.name),
+                ));
+            }
+            transaction
+                .execute(
+                    "INSERT INTO redis_instance (name, url) VALUES (?1, ?2)",
+                    [&spec.name, &spec.url],
+                )
+                .map_err(sqlite)?;
+            let id = InstanceId(transaction.last_insert_rowid());
+            let action = Some("add_redis_instance");
+            record_change(transaction, "instances", &spec.name, &actor, action, None, None)?;
+            Ok(InstanceRecord { id, name: spec.name, url: spec.url, types: 0 })
+        })
+        .await
+    }
+
+    async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError> {
+        let (name, actor) = (name.to_owned(), actor.to_owned());
+        self.write(move |transaction| {
+            let instance = choose_instance(transaction, Some(&name))?;
+            if instance.types > 0 {
+                return Err(refused(
+                    ErrorCode::Conflict,
+                    format!("Redis instance {name} still has {} id types", instance.types),
+                ));
+            }
+            transaction
+                .execute("DELETE FROM redis_instance WHERE id = ?1", [instance.id.0])
+                .map_err(sqlite)?;
+            let action = Some("remove_redis_instance");
+            record_change(transaction, "instances", &instance.name, &actor, action, None, None)
+        })
+        .await
+    }
+
+    async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        self.blocking(|connection| instances(connection)).await
+    }
+
+    async fn changes_since(&self, seq: i64) -> Result<Vec<Change>, StoreError> {
+        self.blocking(move |connection| {
+            let rows = connection
+                .prepare_cached(
+                    "SELECT seq, kind, subject FROM change_feed WHERE seq > ?1 \
+                     ORDER BY seq LIMIT 1000",
+                )
+                .and_then(|mut s| {
+                    s.query_map([seq], |row| {
+                        Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+                    })?
+                    .collect::<rusqlite::Result<Vec<_>>>()
+                })
+                .map_err(sqlite)?;
+            rows.into_iter()
+                .map(|(seq, kind, subject)| {
+                    let subject = match kind.as_str() {
+                        "type" => {
+                            Subject::Type(TypeName::parse(&subject).map_err(StoreError::Refused)?)
+                        }
+                        _ => Subject::Instances,
+                    };
+                    Ok(Change { seq, subject })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    async fn latest_change(&self) -> Result<i64, StoreError> {
+        self.blocking(|connection| {
+            connection
+                .query_row("SELECT coalesce(max(seq), 0) FROM change_feed", [], |r| r.get(0))
+                .map_err(sqlite)
+        })
+        .await
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        self.blocking(move |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT seq, at_ms, actor, action, subject, before, after FROM change_feed \
+                     WHERE action IS NOT NULL ORDER BY seq DESC LIMIT ?1",
+                )
+                .and_then(|mut s| {
+                    s.query_map([limit], |row| {
+                        Ok(AuditEntry {
+                            seq: row.get(0)?,
+                            at_ms: row.get(1)?,
+                            actor: row.get(2)?,
+                            action: row.get(3)?,
+                            subject: row.get(4)?,
+                            before: row.get(5)?,
+                            after: row.get(6)?,
+                        })
+                    })?
+                    .collect()
+                })
+                .map_err(sqlite)
+        })
+        .await
+    }
+
+    async fn range_log(
+        &self,
+        name: &TypeName,
+        limit: u32,
+    ) -> Result<Vec<RangeLogEntry>, StoreError> {
+        let name = name.clone();
+        self.blocking(move |connection| {
+            let rows = connection
+                .prepare_cached(
+                    "SELECT start_id, end_id, at_ms, owner, instance_id, history FROM range_log \
+                     WHERE name = ?1 ORDER BY id DESC LIMIT ?2",
+                )
+                .and_then(|mut s| {
+                    s.query_map(params![name.as_str(), limit], |row| {
+                        let range = IdRange::new(row.get(0)?, row.get(1)?);
+                        Ok(range.map(|range| RangeLogEntry {
+                            range,
+                            at_ms: row.get(2).unwrap_or_default(),
+                            owner: row.get(3).unwrap_or_default(),
+                            instance: row.get(4).ok().flatten().map(InstanceId),
+                            history: row.get(5).ok().flatten(),
+                        }))
+                    })?
+                    .collect::<rusqlite::Result<Vec<_>>>()
+                })
+                .map_err(sqlite)?;
+            rows.into_iter().map(|r| r.map_err(|e| StoreError::Broken(e.to_string()))).collect()
+        })
+        .await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.blocking(|connection| connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite))
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::system::SystemEntropy;
+    use crate::ports::{Entropy, conformance};
+
+    /// A folder that is removed when the test ends.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let name = format!("idgen-test-{}", SystemEntropy.token());
+            Folder(std::env::temp_dir().join(name))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[tokio::test]
+    async fn conforms() {
+        let folder = Folder::new();
+        let store = EmbeddedStore::open(&folder.0).unwrap();
+        conformance::range_store(Arc::new(store)).await;
+    }
+
+    #[tokio::test]
+    async fn goes_on_where_it_was_after_a_reopen() {
+        let folder = Folder::new();
+        let name = TypeName::parse("order").unwrap();
+        let next = async |store: &EmbeddedStore| {
+            let request =
+                NextRange { name: &name, target: None, usage: None, floor: 0, owner: "test" };
+            store.next_range(request).await.unwrap().range
+        };
+        let store = EmbeddedStore::open(&folder.0).unwrap();
+        store.create_type(&TypeSpec::new(name.clone()), "test").await.unwrap();
+        let before = next(&store).await;
+        drop(store);
+        let store = EmbeddedStore::open(&folder.0).unwrap();
+        assert_eq!(next(&store).await.start(), before.end());
+        assert_eq!(store.instances().await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn belongs_to_one_process() {
+        let folder = Folder::new();
+        let _store = EmbeddedStore::open(&folder.0).unwrap();
+        let error = EmbeddedStore::open(&folder.0).err().expect("the folder is taken");
+        assert!(error.to_string().contains("--data"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn refuses_what_a_newer_version_wrote() {
+        let folder = Folder::new();
+        let store = EmbeddedStore::open(&folder.0).unwrap();
+        store
+            .write(|t| {
+                t.execute(
+                    "INSERT INTO refinery_schema_history SELECT 99, 'from_the_future', \
+                     applied_on, checksum FROM refinery_schema_history",
+                    [],
+                )
+                .map_err(sqlite)
+            })
+            .await
+            .unwrap();
+        drop(store);
+        let error = EmbeddedStore::open(&folder.0).err().expect("an unknown schema");
+        assert!(error.to_string().contains("from_the_future"), "{error}");
+    }
+}

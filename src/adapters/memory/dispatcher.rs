@@ -1,0 +1,297 @@
+//! A dispatcher in the memory of one process.
+//!
+//! Its history is drawn when it is made, so after a restart of the process
+//! everything that was published before is gone with it, as with a Redis that
+//! came back empty.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use crate::domain::{History, IdRange, TypeName};
+use crate::ports::{
+    Announcement, DispatchError, Dispatcher, Entropy, LockOutcome, Publication, PublishOutcome,
+    Refusal, TakeOutcome, Taken, View,
+};
+
+/// See the module.
+pub struct MemoryDispatcher {
+    state: Mutex<State>,
+    channel: broadcast::Sender<Announcement>,
+}
+
+struct State {
+    history: History,
+    types: HashMap<TypeName, Published>,
+    locks: HashMap<TypeName, Lock>,
+}
+
+struct Published {
+    history: History,
+    cursor: i64,
+    current: IdRange,
+    update_id: i64,
+    second: Option<(IdRange, i64)>,
+    used: u64,
+    at: Instant,
+}
+
+struct Lock {
+    token: String,
+    last_sign: Instant,
+    ttl: Duration,
+}
+
+impl MemoryDispatcher {
+    /// An empty dispatcher with a history of its own.
+    pub fn new(entropy: &dyn Entropy) -> Self {
+        MemoryDispatcher {
+            state: Mutex::new(State {
+                history: History::new(entropy.token()),
+                types: HashMap::new(),
+                locks: HashMap::new(),
+            }),
+            channel: broadcast::channel(1_024).0,
+        }
+    }
+
+    /// Changes the history as a restart or a promotion does; what was
+    /// published stays, as after a restart from an old snapshot.
+    pub fn change_history(&self, entropy: &dyn Entropy) {
+        self.state().history = History::new(entropy.token());
+    }
+
+    /// Puts the data of one type back as `backup` holds it, under this
+    /// dispatcher's own history: what `RESTORE` by a careless hand does.
+    pub async fn restore_from(&self, backup: &MemoryDispatcher, name: &TypeName) {
+        let Some(mut old) = backup.state().types.remove(name) else { return };
+        let mut state = self.state();
+        old.history = state.history.clone();
+        state.types.insert(name.clone(), old);
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no one panics while holding the state")
+    }
+}
+
+impl Published {
+    fn left(&self) -> u64 {
+        let current = (self.current.end() - self.cursor) as u64;
+        current + self.second.map_or(0, |(r, _)| r.len())
+    }
+
+    fn take_from_current(&mut self, count: u64) -> Option<IdRange> {
+        let rest = IdRange::new(self.cursor, self.current.end()).ok()?;
+        let (head, _) = rest.split(count);
+        self.cursor = head.end();
+        Some(head)
+    }
+}
+
+#[async_trait]
+impl Dispatcher for MemoryDispatcher {
+    async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError> {
+        let mut state = self.state();
+        let history = state.history.clone();
+        let published = match state.types.get_mut(name) {
+            Some(published) if published.history == history => published,
+            _ => return Ok(TakeOutcome::Stale { history }),
+        };
+        let mut ranges = Vec::new();
+        let mut wanted = count;
+        if let Some(head) = published.take_from_current(wanted) {
+            wanted -= head.len();
+            ranges.push(head);
+        }
+        if wanted > 0
+            && let Some((range, update_id)) = published.second.take()
+        {
+            published.current = range;
+            published.cursor = range.start();
+            published.update_id = update_id;
+            let head = published.take_from_current(wanted).expect("a range is not empty");
+            wanted -= head.len();
+            ranges.push(head);
+        }
+        published.used += count - wanted;
+        Ok(TakeOutcome::Taken(Taken {
+            ranges,
+            history,
+            due: published.second.is_none() && published.cursor >= published.update_id,
+            left: published.left(),
+        }))
+    }
+
+    async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
+        let state = self.state();
+        let history = state.history.clone();
+        Ok(match state.types.get(name) {
+            None => View {
+                history,
+                published_history: None,
+                cursor: 0,
+                current: None,
+                update_id: 0,
+                second: None,
+                used: 0,
+                age_ms: 0,
+            },
+            Some(p) => View {
+                history,
+                published_history: Some(p.history.clone()),
+                cursor: p.cursor,
+                current: Some(p.current),
+                update_id: p.update_id,
+                second: p.second.map(|(r, _)| r),
+                used: p.used,
+                age_ms: p.at.elapsed().as_millis() as u64,
+            },
+        })
+    }
+
+    async fn publish(
+        &self,
+        name: &TypeName,
+        publication: Publication<'_>,
+    ) -> Result<PublishOutcome, DispatchError> {
+        let mut state = self.state();
+        if state.history != *publication.history {
+            return Ok(PublishOutcome::Refused(Refusal::History));
+        }
+        let holds =
+            state.locks.get(name).is_some_and(|l| l.token == publication.token && l.is_live());
+        if !holds {
+            return Ok(PublishOutcome::Refused(Refusal::Token));
+        }
+        let history = state.history.clone();
+        let fresh = Published {
+            history: history.clone(),
+            cursor: publication.range.start(),
+            current: publication.range,
+            update_id: publication.update_id,
+            second: None,
+            used: 0,
+            at: Instant::now(),
+        };
+        match state.types.get_mut(name) {
+            None => {
+                state.types.insert(name.clone(), fresh);
+            }
+            Some(old) => {
+                let live = old.history == history && !publication.replaces;
+                if live && old.second.is_some() {
+                    return Ok(PublishOutcome::Refused(Refusal::Full));
+                }
+                // Dead ranges count here too: their ends are witnesses.
+                let highest_end = old.second.map_or(old.current.end(), |(r, _)| r.end());
+                if publication.range.start() < highest_end {
+                    return Ok(PublishOutcome::Refused(Refusal::Order));
+                }
+                if live && old.cursor < old.current.end() {
+                    old.second = Some((publication.range, publication.update_id));
+                    old.used = 0;
+                    old.at = Instant::now();
+                } else {
+                    *old = fresh;
+                }
+            }
+        }
+        // No receiver is no error: then nobody waits for news.
+        let _ = self.channel.send(Announcement::Range(name.clone()));
+        Ok(PublishOutcome::Published)
+    }
+
+    async fn lock(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+        take_over_after: Option<Duration>,
+    ) -> Result<LockOutcome, DispatchError> {
+        let mut state = self.state();
+        let outcome = match state.locks.get(name) {
+            Some(lock) if lock.is_live() => match take_over_after {
+                Some(grace) if lock.last_sign.elapsed() >= grace => LockOutcome::TakenOver,
+                _ => return Ok(LockOutcome::Held),
+            },
+            _ => LockOutcome::Acquired,
+        };
+        let lock = Lock { token: token.to_owned(), last_sign: Instant::now(), ttl };
+        state.locks.insert(name.clone(), lock);
+        Ok(outcome)
+    }
+
+    async fn renew(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+    ) -> Result<bool, DispatchError> {
+        let mut state = self.state();
+        match state.locks.get_mut(name) {
+            Some(lock) if lock.token == token && lock.is_live() => {
+                lock.last_sign = Instant::now();
+                lock.ttl = ttl;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn unlock(&self, name: &TypeName, token: &str) -> Result<bool, DispatchError> {
+        let mut state = self.state();
+        match state.locks.get(name) {
+            Some(lock) if lock.token == token => {
+                let live = lock.is_live();
+                state.locks.remove(name);
+                Ok(live)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {
+        let _ = self.channel.send(announcement.clone());
+        Ok(())
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Announcement> {
+        self.channel.subscribe()
+    }
+
+    async fn reset(&self) {}
+
+    async fn history(&self) -> Result<History, DispatchError> {
+        Ok(self.state().history.clone())
+    }
+}
+
+impl Lock {
+    fn is_live(&self) -> bool {
+        self.last_sign.elapsed() < self.ttl
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::system::SystemEntropy;
+    use crate::ports::conformance;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn conforms() {
+        let dispatcher = Arc::new(MemoryDispatcher::new(&SystemEntropy));
+        conformance::dispatcher(dispatcher.clone()).await;
+        let lose = dispatcher.clone();
+        conformance::dispatcher_after_rollback(dispatcher, async move || {
+            lose.change_history(&SystemEntropy);
+        })
+        .await;
+    }
+}

@@ -1,0 +1,8 @@
+//! Everything in the memory of one process: for the conformance suite, for
+//! simulation, and (the dispatcher) beside the embedded store.
+
+mod dispatcher;
+mod range_store;
+
+pub use dispatcher::MemoryDispatcher;
+pub use range_store::{MemoryRangeStore, StoreFault};

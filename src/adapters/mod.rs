@@ -1,0 +1,8 @@
+//! The ports, made real. Only `app.rs` names what is in here.
+
+pub mod embedded;
+pub mod memory;
+pub mod mysql;
+pub mod redis;
+
+pub mod system;

@@ -1,0 +1,30 @@
+//! A Redis (6.2 and later) or Valkey server as a dispatcher.
+//!
+//! One hash per type, `idgen:{name}`, and beside it the refill lock
+//! `idgen:{name}:lock`; news on the channel `idgen:events`. The names and the
+//! fields of the hash are documented in `docs/redis.md`: peers and operators
+//! read them. Everything that decides is a script, so that it is atomic; the
+//! history (`master_replid`) is read inside the script that relies on it.
+
+mod channel;
+mod dispatcher;
+mod link;
+
+pub use dispatcher::RedisDispatcher;
+pub use link::RedisOptions;
+
+use crate::domain::TypeName;
+
+/// The channel for news.
+pub const CHANNEL: &str = "idgen:events";
+
+/// The hash of a type. The braces make the name alone decide about the
+/// cluster slot, so that hash and lock are always on one server.
+pub fn type_key(name: &TypeName) -> String {
+    format!("idgen:{{{name}}}")
+}
+
+/// The refill lock of a type.
+pub fn lock_key(name: &TypeName) -> String {
+    format!("idgen:{{{name}}}:lock")
+}

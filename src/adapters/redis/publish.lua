@@ -1,0 +1,50 @@
+-- Publishes a range that a refill got from the range store.
+--
+-- KEYS[1]  the type's hash        KEYS[2]  the type's lock
+-- ARGV[1]  start   ARGV[2]  end   ARGV[3]  update id
+-- ARGV[4]  the history under which the refill began
+-- ARGV[5]  the token under which it holds the lock
+-- ARGV[6]  the channel            ARGV[7]  the message for it
+-- ARGV[8]  '1': drop what is published and live
+--
+-- Answers 'published', or why not: 'history', 'token', 'full', 'order'. What
+-- is refused is burnt: these checks, not the lock, keep an old range dead.
+
+-- See take.lua.
+local function minus(a, b)
+  local high = (tonumber(string.sub(a, 1, -10)) or 0) - (tonumber(string.sub(b, 1, -10)) or 0)
+  return high * 1e9 + (tonumber(string.sub(a, -9)) - tonumber(string.sub(b, -9)))
+end
+
+local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+if replid ~= ARGV[4] then
+  return 'history'
+end
+if redis.call('GET', KEYS[2]) ~= ARGV[5] then
+  return 'token'
+end
+local type = redis.call('HMGET', KEYS[1], 'history', 'cur', 'end', 'next_start', 'next_end')
+local live = type[1] == replid and ARGV[8] ~= '1'
+if live and type[4] then
+  return 'full'
+end
+-- Dead ranges count here too: their ends are witnesses.
+if type[3] and minus(ARGV[1], type[3]) < 0 then
+  return 'order'
+end
+if type[5] and minus(ARGV[1], type[5]) < 0 then
+  return 'order'
+end
+
+local time = redis.call('TIME')
+local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+if live and minus(type[3], type[2]) > 0 then
+  redis.call('HSET', KEYS[1], 'next_start', ARGV[1], 'next_end', ARGV[2], 'next_update', ARGV[3],
+    'used', '0', 'load_time', now)
+else
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'start', ARGV[1], 'cur', ARGV[1], 'end', ARGV[2],
+    'update', ARGV[3], 'history', replid, 'used', '0', 'load_time', now)
+end
+redis.call('PUBLISH', ARGV[6], ARGV[7])
+return 'published'

@@ -1,0 +1,345 @@
+//! The composition root: the only place that names concrete adapters.
+//!
+//! A node is built, bound, and only then spawned: every setting, the store's
+//! schema and both ports are known to be good before the first task runs.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use prometheus::Registry;
+use tokio::sync::watch;
+
+use crate::adapters::embedded::EmbeddedStore;
+use crate::adapters::memory::MemoryDispatcher;
+use crate::adapters::mysql::{self, MysqlOptions, MysqlStore};
+use crate::adapters::redis::{RedisDispatcher, RedisOptions};
+use crate::adapters::system::SystemEntropy;
+use crate::cli::Wiring;
+use crate::cli::exit::{self, Failure};
+use crate::cli::schema::SchemaReport;
+use crate::config::token::{self, AdminAccess};
+use crate::config::{Settings, StoreSettings};
+use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
+use crate::front::http::{self, Access, BoundHttp, HttpConfig};
+use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
+use crate::lifecycle::StopSignals;
+use crate::ports::{Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError};
+use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
+use crate::telemetry;
+
+/// What the command line needs of the rest of the program.
+pub const WIRING: Wiring = Wiring {
+    serve,
+    schema_apply,
+    schema_check,
+    schema_print: mysql::schema::print,
+    mysql_facts,
+};
+
+/// The name under which `--redis` is registered in a cluster without instances.
+const DEFAULT_INSTANCE: &str = "default";
+
+/// Makes dispatchers: on Redis, or in this process beside the embedded store.
+struct Dispatchers {
+    redis: RedisOptions,
+    /// `None` in a cluster: what one process remembers cannot be shared.
+    memory: Option<Arc<MemoryDispatcher>>,
+}
+
+impl DispatcherFactory for Dispatchers {
+    fn connect(&self, instance: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
+        if instance.url != InstanceRecord::MEMORY_URL {
+            return Ok(Arc::new(RedisDispatcher::new(&instance.url, &self.redis)?));
+        }
+        match &self.memory {
+            Some(memory) => Ok(memory.clone()),
+            None => Err(Error::invalid(
+                "url",
+                "url memory:// works beside the embedded store only: a cluster needs Redis",
+            )),
+        }
+    }
+}
+
+/// Everything that is needed before the first task runs.
+struct Built {
+    config: ServiceConfig,
+    ports: Ports,
+    access: Access,
+    thrift: ThriftServer,
+    http: BoundHttp,
+    banner: String,
+}
+
+/// Runs a node until a signal stops it. Exit codes: 2 for settings that cannot
+/// work, 4 for a store that is out of reach, 1 for everything else.
+pub fn serve(settings: Settings) -> Result<(), Failure> {
+    telemetry::start_log(&settings.log);
+    // The provider of TLS for every client in the process; an error means that
+    // it was chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    raise_file_limit(&settings);
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(run(settings));
+    // Tasks of libraries that nobody joins must not hold the process up.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::failed(format_args!("cannot start: {e}")))
+}
+
+/// Each connection is a file descriptor; the usual soft limit of 1 024 is far
+/// below what the settings allow.
+fn raise_file_limit(settings: &Settings) {
+    let connections = settings.thrift.max_connections + settings.http.max_connections;
+    let wanted = connections as u64 + 256;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(limit) if limit < wanted => tracing::warn!(
+            limit,
+            wanted,
+            "the system allows fewer open files than the settings need: raise LimitNOFILE"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
+    }
+}
+
+async fn run(settings: Settings) -> Result<(), Failure> {
+    let registry = Registry::new();
+    let failed = |e: prometheus::Error| Failure::failed(format_args!("metrics: {e}"));
+    let service_metrics = ServiceMetrics::register(&registry).map_err(failed)?;
+    let thrift_metrics = Arc::new(ThriftMetrics::register(&registry).map_err(failed)?);
+    let mut signals = StopSignals::listen()
+        .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
+
+    let built = build(&settings).await?;
+    let service = Service::start(built.config, built.ports, service_metrics)
+        .await
+        .map_err(failure)?;
+    let service = Arc::new(service);
+    let (stop_thrift, thrift_stop) = watch::channel(false);
+    let (stop_http, http_stop) = watch::channel(false);
+    let mut thrift =
+        tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics, thrift_stop));
+    let mut http =
+        tokio::spawn(built.http.serve(service.clone(), registry, built.access, http_stop));
+    // Somebody may have started the node without a terminal.
+    let _ = io::stdout().write_all(built.banner.as_bytes());
+    let _ = io::stdout().flush();
+
+    tokio::select! {
+        name = signals.next() => tracing::info!(signal = name, "stopping"),
+        _ = &mut thrift => return Err(Failure::failed("the Thrift front ended by itself")),
+        _ = &mut http => return Err(Failure::failed("the HTTP side ended by itself")),
+    }
+    signals
+        .or_at_once(async {
+            // Readiness goes first and HTTP last, so that probes see the drain.
+            service.drain();
+            let _ = stop_thrift.send(true);
+            let _ = thrift.await;
+            service.close().await;
+            let _ = stop_http.send(true);
+            let _ = http.await;
+        })
+        .await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn build(settings: &Settings) -> Result<Built, Failure> {
+    let thrift = ThriftServer::bind(ThriftConfig {
+        addr: settings.thrift.addr,
+        max_frame_bytes: settings.thrift.max_frame_bytes,
+        max_connections: settings.thrift.max_connections,
+        idle_timeout: settings.thrift.idle_timeout,
+        message_timeout: settings.thrift.message_timeout,
+        drain: settings.node.drain,
+    })
+    .await
+    .map_err(|e| {
+        Failure::failed(format_args!("cannot listen for Thrift on {}: {e}", settings.thrift.addr))
+    })?;
+    let http = http::bind(HttpConfig {
+        addr: settings.http.addr,
+        max_connections: settings.http.max_connections,
+        drain: settings.node.drain,
+    })
+    .await
+    .map_err(Failure::failed)?;
+    let access = token::resolve(settings).map_err(Failure::failed)?;
+    let redis = RedisOptions {
+        timeout: settings.redis.timeout,
+        ca_file: settings.redis.ca_file.clone(),
+    };
+    let (store, memory, store_kind): (Arc<dyn RangeStore>, _, _) = match &settings.store.mysql {
+        Some(_) => {
+            let store = MysqlStore::connect(mysql_options(&settings.store)?)
+                .await
+                .map_err(|e| failure(e.into()))?;
+            (Arc::new(store), None, "mysql")
+        }
+        None => {
+            let store = EmbeddedStore::open(&settings.data).map_err(|e| failure(e.into()))?;
+            (Arc::new(store), Some(Arc::new(MemoryDispatcher::new(&SystemEntropy))), "embedded")
+        }
+    };
+    let factory = Dispatchers { redis, memory };
+    if let Some(url) = &settings.redis.url {
+        register_default(&*store, &factory, url).await?;
+    }
+    let http_addr = http.local_addr().map_err(Failure::failed)?;
+    let banner = banner(settings, thrift.local_addr(), http_addr, &access);
+    Ok(Built {
+        config: ServiceConfig {
+            node: settings.node.id.clone(),
+            deadline: settings.node.deadline,
+            max_waiting: settings.node.max_waiting,
+            refill_jobs: settings.refill.jobs,
+            takeover_grace: settings.refill.takeover_grace,
+            store_kind,
+        },
+        ports: Ports { store, factory: Arc::new(factory), entropy: Arc::new(SystemEntropy) },
+        access: match access {
+            AdminAccess::Token { token, .. } => Access::Token(token.reveal().to_owned()),
+            AdminAccess::Closed(how) => Access::Closed(how.to_owned()),
+        },
+        thrift,
+        http,
+        banner,
+    })
+}
+
+/// `--redis` becomes the default instance of a cluster that has none yet.
+async fn register_default(
+    store: &dyn RangeStore,
+    factory: &Dispatchers,
+    url: &str,
+) -> Result<(), Failure> {
+    let known = store.instances().await.map_err(|e| failure(e.into()))?;
+    if known.iter().any(|i| i.url != InstanceRecord::MEMORY_URL) {
+        return Ok(());
+    }
+    let spec = InstanceSpec { name: DEFAULT_INSTANCE.to_owned(), url: url.to_owned() };
+    spec.validate().map_err(failure)?;
+    let record = InstanceRecord {
+        id: crate::domain::InstanceId(0),
+        name: spec.name.clone(),
+        url: spec.url.clone(),
+        types: 0,
+    };
+    // A URL that can never work must not reach the table that all nodes read.
+    factory.connect(&record).map_err(failure)?;
+    match store.add_instance(&spec, "idgen serve --redis").await {
+        // Another node of the cluster was faster.
+        Err(StoreError::Refused(error)) if error.code == ErrorCode::AlreadyExists => Ok(()),
+        result => result.map(|_| ()).map_err(|e| failure(e.into())),
+    }
+}
+
+fn banner(
+    settings: &Settings,
+    thrift: std::net::SocketAddr,
+    http: std::net::SocketAddr,
+    access: &AdminAccess,
+) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "idgen".to_owned());
+    let store = match &settings.store.mysql {
+        Some(url) => crate::domain::instance::redact_url(url),
+        None => format!("embedded, in {}", settings.data.display()),
+    };
+    let url = format!("IDGEN_URL=http://{http}");
+    let (admin, hint) = match access {
+        AdminAccess::Token { file: Some(file), .. } => {
+            let data = format!("IDGEN_DATA={}", settings.data.display());
+            (format!("token in {}", file.display()), format!("{url} {data}"))
+        }
+        AdminAccess::Token { file: None, .. } => {
+            ("token as configured".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
+        }
+        AdminAccess::Closed(_) => {
+            ("closed: set IDGEN_ADMIN_TOKEN".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
+        }
+    };
+    format!(
+        "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n  store   {store}\n  \
+         admin   {admin}\nThe first id, from another terminal:\n  export {hint}\n  \
+         {program} type add order\n  {program} get order\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn mysql_options(store: &StoreSettings) -> Result<MysqlOptions, Failure> {
+    let url = store.mysql.clone().ok_or_else(|| {
+        Failure::usage("no MySQL is given: set --mysql, IDGEN_MYSQL or store.mysql")
+    })?;
+    Ok(MysqlOptions {
+        url,
+        ca_file: store.mysql_ca_file.clone(),
+        pool_max: store.pool_max,
+        timeout: store.timeout,
+    })
+}
+
+/// Runs `work` on a runtime of its own, for commands that are no service.
+fn once<T>(
+    store: &StoreSettings,
+    work: impl AsyncFnOnce(&MysqlOptions) -> Result<T, StoreError>,
+) -> Result<T, Failure> {
+    let options = mysql_options(store)?;
+    let runtime = runtime()?;
+    let result = runtime.block_on(work(&options));
+    runtime.shutdown_background();
+    result.map_err(|e| failure(e.into()))
+}
+
+fn schema_apply(store: &StoreSettings) -> Result<SchemaReport, Failure> {
+    let report = once(store, async |options| mysql::schema::apply(options).await)?;
+    let mut lines: Vec<String> =
+        report.migrations.iter().map(|name| format!("ran migration {name}")).collect();
+    lines.extend(report.created.iter().map(|name| format!("created {name}")));
+    lines.extend(report.replaced.iter().map(|name| format!("replaced {name}")));
+    Ok(SchemaReport {
+        version: Some(report.to),
+        wanted: mysql::schema::current_version(),
+        lines,
+        clean: report.to == mysql::schema::current_version(),
+    })
+}
+
+fn schema_check(store: &StoreSettings) -> Result<SchemaReport, Failure> {
+    let report = once(store, async |options| mysql::schema::check(options).await)?;
+    let describe = |finding: &mysql::schema::Finding| {
+        let fault = match finding.fault {
+            mysql::schema::Fault::Missing => "is missing",
+            mysql::schema::Fault::Differs => "differs from that of this version",
+        };
+        format!("{} {} {fault}", finding.kind, finding.name)
+    };
+    Ok(SchemaReport {
+        version: report.version,
+        wanted: report.current,
+        clean: report.is_clean(),
+        lines: report.findings.iter().map(describe).collect(),
+    })
+}
+
+fn mysql_facts(store: &StoreSettings) -> Result<MysqlFacts, Failure> {
+    once(store, async |options| mysql::doctor(options).await)
+}
+
+/// The exit code and the text of an error that ends a command.
+fn failure(error: Error) -> Failure {
+    let code = match error.code {
+        ErrorCode::Unavailable | ErrorCode::Deadline => exit::UNAVAILABLE,
+        ErrorCode::InvalidArgument => exit::USAGE,
+        ErrorCode::PermissionDenied => exit::REFUSED,
+        _ => exit::FAILED,
+    };
+    Failure::new(code, error.message)
+}

@@ -1,0 +1,322 @@
+//! Checks of a Redis server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redis::{Client, Connection, RedisError, TlsCertificates};
+
+use super::{Check, Verdict, clock, now_ms};
+use crate::config::RedisSettings;
+use crate::domain::instance::redact_url;
+
+const PART: &str = "redis";
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Facts {
+    /// The fields of `INFO`.
+    info: BTreeMap<String, String>,
+    /// The answers to `CONFIG GET`; empty where the account may not ask.
+    config: BTreeMap<String, String>,
+    /// Its clock minus this machine's, in milliseconds.
+    skew_ms: i64,
+    /// How long a trivial command took.
+    round_trip: Duration,
+}
+
+pub(super) fn checks(settings: &RedisSettings) -> Vec<Check> {
+    let Some(url) = settings.url.as_deref() else {
+        let found = "not given: `idgen redis list` shows those of a cluster";
+        return vec![Check::ok(PART, "connection", found)];
+    };
+    match gather(url, settings) {
+        Ok(facts) => judge(&facts, url),
+        Err(why) => {
+            let found = format!("{}: {why}", redact_url(url));
+            vec![Check::ok(PART, "connection", found).with(
+                Verdict::Fail,
+                "check that the server runs, and the URL, user and password",
+            )]
+        }
+    }
+}
+
+fn gather(url: &str, settings: &RedisSettings) -> Result<Facts, String> {
+    let mut connection = connect(url, settings)?;
+    let text = |error: RedisError| error.to_string();
+    let info: String = redis::cmd("INFO").query(&mut connection).map_err(text)?;
+    let mut config = BTreeMap::new();
+    for name in [
+        "maxmemory-policy",
+        "appendonly",
+        "appendfsync",
+        "save",
+        "min-replicas-to-write",
+    ] {
+        // An account without the right, or a hosted server, refuses this: then
+        // INFO has to do.
+        let answer: Result<BTreeMap<String, String>, _> = redis::cmd("CONFIG")
+            .arg("GET")
+            .arg(name)
+            .query(&mut connection);
+        config.extend(answer.unwrap_or_default());
+    }
+    let (before, (seconds, micros), round_trip) = {
+        let before = now_ms();
+        let time: (i64, i64) = redis::cmd("TIME").query(&mut connection).map_err(text)?;
+        let round_trip = Duration::from_millis((now_ms() - before).max(0) as u64);
+        (before, time, round_trip)
+    };
+    let middle = before + round_trip.as_millis() as i64 / 2;
+    Ok(Facts {
+        info: parse_info(&info),
+        config,
+        skew_ms: seconds * 1_000 + micros / 1_000 - middle,
+        round_trip,
+    })
+}
+
+fn connect(url: &str, settings: &RedisSettings) -> Result<Connection, String> {
+    // Fails only when a provider is chosen already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = match &settings.ca_file {
+        Some(file) if url.starts_with("rediss://") => {
+            let root = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            let certificates = TlsCertificates {
+                client_tls: None,
+                root_cert: Some(root),
+            };
+            Client::build_with_tls(url, certificates)
+        }
+        _ => Client::open(url),
+    };
+    let timeout = settings.timeout;
+    let connection = client
+        .and_then(|client| client.get_connection_with_timeout(timeout))
+        .map_err(|error| error.to_string())?;
+    let limits = connection
+        .set_read_timeout(Some(timeout))
+        .and_then(|()| connection.set_write_timeout(Some(timeout)));
+    limits.map_err(|error| error.to_string())?;
+    Ok(connection)
+}
+
+fn parse_info(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn judge(facts: &Facts, url: &str) -> Vec<Check> {
+    let info = |name: &str| facts.info.get(name).map_or("", String::as_str);
+    let config = |name: &str| facts.config.get(name).map(String::as_str);
+    let answers = format!("{} answers in {:?}", redact_url(url), facts.round_trip);
+    vec![
+        Check::ok(PART, "connection", answers),
+        version(info("redis_version")),
+        role(info("role")),
+        cluster(info("cluster_enabled")),
+        eviction(config("maxmemory-policy").unwrap_or(info("maxmemory_policy"))),
+        persistence(
+            config("appendonly").map_or(info("aof_enabled") == "1", |value| value == "yes"),
+            config("save"),
+        ),
+        replicas(config("min-replicas-to-write"), info("connected_slaves")),
+        clock(PART, facts.skew_ms, facts.round_trip),
+    ]
+}
+
+fn version(found: &str) -> Check {
+    let mut parts = found.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
+    let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    Check::ok(PART, "version", found).unless(
+        number >= (6, 2),
+        Verdict::Fail,
+        "the scripts need Redis 6.2 or Valkey at least",
+    )
+}
+
+fn role(found: &str) -> Check {
+    Check::ok(PART, "role", found).unless(
+        found == "master",
+        Verdict::Fail,
+        "connect to the primary server: a replica cannot hand out ids",
+    )
+}
+
+fn cluster(enabled: &str) -> Check {
+    let found = if enabled == "1" {
+        "Redis Cluster"
+    } else {
+        "single"
+    };
+    Check::ok(PART, "kind", found).unless(
+        enabled != "1",
+        Verdict::Warn,
+        "this version talks to one server: types whose slot is on another one will fail",
+    )
+}
+
+fn eviction(policy: &str) -> Check {
+    let check = Check::ok(PART, "eviction", format!("maxmemory-policy {policy}"));
+    // The keys of types have no time to live, so `volatile-*` leaves them alone.
+    let harmless = policy == "noeviction" || policy.starts_with("volatile-");
+    if policy.is_empty() {
+        return Check::ok(PART, "eviction", "cannot be read").with(
+            Verdict::Warn,
+            "make sure that maxmemory-policy is noeviction",
+        );
+    }
+    check.unless(
+        harmless,
+        Verdict::Fail,
+        "set maxmemory-policy noeviction: otherwise Redis drops published ranges when its memory \
+         is full, which burns ids and stalls callers",
+    )
+}
+
+/// Data that Redis loses is dropped, never resumed; so persistence is no
+/// matter of safety. It saves the ids of the published ranges from being burnt.
+fn persistence(append_only: bool, save: Option<&str>) -> Check {
+    let snapshots = match save {
+        Some("") => "no snapshots",
+        Some(_) => "snapshots",
+        None => "snapshots not known",
+    };
+    let log = if append_only {
+        "append-only file"
+    } else {
+        "no append-only file"
+    };
+    Check::ok(PART, "persistence", format!("{log}, {snapshots}")).unless(
+        append_only || save != Some(""),
+        Verdict::Warn,
+        "nothing is kept over a restart: ids stay unique, but each restart loses the floor that \
+         Redis keeps for a MySQL that is restored from a backup; set appendonly yes",
+    )
+}
+
+fn replicas(min_to_write: Option<&str>, connected: &str) -> Check {
+    let connected: u32 = connected.parse().unwrap_or(0);
+    let min = min_to_write.and_then(|text| text.parse::<u32>().ok());
+    let name = "split brain";
+    match (connected, min) {
+        (0, Some(0) | None) => Check::ok(PART, name, "no replicas"),
+        (_, None) => Check::ok(PART, name, "min-replicas-to-write cannot be read").with(
+            Verdict::Warn,
+            "make sure that min-replicas-to-write is at least 1, so that a server that is cut off \
+             from its replicas stops handing out ids",
+        ),
+        (_, Some(0)) => {
+            let found = format!("min-replicas-to-write 0 with {connected} replicas");
+            Check::ok(PART, name, found).with(
+                Verdict::Warn,
+                "set min-replicas-to-write 1: otherwise, for up to a second after a failover, \
+                 nodes that still reach the old primary get ids out of order (never twice)",
+            )
+        }
+        (_, Some(min)) => {
+            let found = format!("min-replicas-to-write {min} with {connected} replicas");
+            Check::ok(PART, name, found).unless(
+                connected >= min,
+                Verdict::Fail,
+                "too few replicas are connected, so Redis refuses every write: start them, or \
+                 lower min-replicas-to-write",
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Facts {
+        let info = "# Server\r\nredis_version:7.0.15\r\nrole:master\r\ncluster_enabled:0\r\n\
+                    connected_slaves:1\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n";
+        let config = [
+            ("maxmemory-policy", "noeviction"),
+            ("appendonly", "yes"),
+            ("save", "3600 1"),
+            ("min-replicas-to-write", "1"),
+        ];
+        Facts {
+            info: parse_info(info),
+            config: config
+                .iter()
+                .map(|(k, v)| (k.to_string(), v.to_string()))
+                .collect(),
+            skew_ms: 3,
+            round_trip: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn a_good_server_is_ok_even_where_it_hides_its_config() {
+        let mut facts = good();
+        for check in judge(&facts, "redis://:s3cr3t@h") {
+            assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
+            assert!(!check.found.contains("s3cr3t"));
+        }
+        facts.config.clear();
+        facts.info.insert("connected_slaves".into(), "0".into());
+        for check in judge(&facts, "redis://h") {
+            assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn each_fault_is_found_alone_and_has_advice() {
+        type Break = fn(&mut Facts);
+        fn info(facts: &mut Facts, name: &str, value: &str) {
+            facts.info.insert(name.into(), value.into());
+        }
+        fn config(facts: &mut Facts, name: &str, value: &str) {
+            facts.config.insert(name.into(), value.into());
+        }
+        let cases: [(&str, Verdict, Break); 10] = [
+            ("version", Verdict::Fail, |f| {
+                info(f, "redis_version", "6.0.16")
+            }),
+            ("version", Verdict::Fail, |f| info(f, "redis_version", "?")),
+            ("role", Verdict::Fail, |f| info(f, "role", "slave")),
+            ("kind", Verdict::Warn, |f| info(f, "cluster_enabled", "1")),
+            ("eviction", Verdict::Fail, |f| {
+                config(f, "maxmemory-policy", "allkeys-lru");
+            }),
+            ("eviction", Verdict::Warn, |f| {
+                f.config.remove("maxmemory-policy");
+                f.info.remove("maxmemory_policy");
+            }),
+            ("persistence", Verdict::Warn, |f| {
+                config(f, "appendonly", "no");
+                config(f, "save", "");
+            }),
+            ("split brain", Verdict::Warn, |f| {
+                config(f, "min-replicas-to-write", "0");
+            }),
+            ("split brain", Verdict::Fail, |f| {
+                config(f, "min-replicas-to-write", "2");
+            }),
+            ("clock", Verdict::Warn, |f| f.skew_ms = -800),
+        ];
+        for (name, verdict, change) in cases {
+            let mut facts = good();
+            change(&mut facts);
+            let bad: Vec<Check> = judge(&facts, "redis://h")
+                .into_iter()
+                .filter(|check| check.verdict != Verdict::Ok)
+                .collect();
+            assert_eq!(bad.len(), 1, "{name}: {bad:?}");
+            assert_eq!((bad[0].name, bad[0].verdict), (name, verdict));
+            assert!(!bad[0].advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn volatile_policies_leave_keys_without_a_time_to_live_alone() {
+        assert_eq!(eviction("volatile-lru").verdict, Verdict::Ok);
+        assert_eq!(eviction("allkeys-random").verdict, Verdict::Fail);
+    }
+}

@@ -1,0 +1,380 @@
+//! `idgen type`: the id types of a cluster.
+
+use clap::{Args, Subcommand};
+
+use super::client::{Client, ClientArgs, encode};
+use super::exit::Failure;
+use super::output::{json, pairs, table, time};
+use super::{Console, Environment};
+use crate::front::http::log_schema::RangeLogJson;
+use crate::front::http::schema::{
+    DispatcherJson, ListJson, NewType, RangeJson, TypeDetailJson, TypeJson, TypePatch,
+};
+
+/// What to do with id types.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TypeCommand {
+    /// Create an id type; every node serves it within a second
+    Add(AddArgs),
+    /// List the id types
+    List(ListArgs),
+    /// Show one id type, what its dispatcher holds, and its newest ranges
+    Show(ShowArgs),
+    /// Change settings of an id type
+    Set(SetArgs),
+    /// Stop handing out ids of a type; its name and its next id are kept
+    Retire(RetireArgs),
+    /// Hand out ids of a retired type again, above all earlier ones
+    Restore(NameArgs),
+}
+
+/// Options of `type add`.
+#[derive(Args, Clone, Debug)]
+pub struct AddArgs {
+    /// Its name, for ever: 1 to 128 letters, digits or _ . : -
+    name: String,
+    /// How its ids are handed out: strict (one order across the cluster)
+    #[arg(long)]
+    mode: Option<String>,
+    /// The first id [default: 1]
+    #[arg(long, value_name = "N")]
+    first_id: Option<i64>,
+    /// Name or number of its Redis instance [default: the one with the lowest number]
+    #[arg(long, value_name = "INSTANCE")]
+    redis: Option<String>,
+    #[command(flatten)]
+    settings: TypeSettings,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The settings of a type that can change.
+#[derive(Args, Clone, Debug)]
+struct TypeSettings {
+    /// Put before the number in string ids
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// The highest id that may ever be handed out
+    #[arg(long, value_name = "N")]
+    max_id: Option<i64>,
+    /// Shortest range, in ids
+    #[arg(long, value_name = "N")]
+    min_range: Option<i64>,
+    /// Longest range, in ids
+    #[arg(long, value_name = "N")]
+    max_range: Option<i64>,
+    /// How long one range is meant to last
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    load_interval: Option<i64>,
+    /// The share of a range, 0 to 1, after whose use the next is loaded
+    #[arg(long, value_name = "F")]
+    load_percentage: Option<f64>,
+    /// How long a refill holds its lock without a sign of life
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lock_expire: Option<i64>,
+}
+
+/// Options of `type list`.
+#[derive(Args, Clone, Debug)]
+pub struct ListArgs {
+    /// Only names that contain this text
+    #[arg(long, value_name = "TEXT")]
+    contains: Option<String>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Options of `type show`.
+#[derive(Args, Clone, Debug)]
+pub struct ShowArgs {
+    /// Its name
+    name: String,
+    /// How many of the newest ranges to show
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    ranges: u32,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Options of `type set`.
+#[derive(Args, Clone, Debug)]
+pub struct SetArgs {
+    /// Its name
+    name: String,
+    /// Change it only if it has this version still (`type show` says which)
+    #[arg(long, value_name = "N")]
+    version: Option<i64>,
+    #[command(flatten)]
+    settings: TypeSettings,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Options of `type retire`.
+#[derive(Args, Clone, Debug)]
+pub struct RetireArgs {
+    /// Its name
+    name: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Options of `type restore`.
+#[derive(Args, Clone, Debug)]
+pub struct NameArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Whole seconds, as milliseconds. The service knows the limits.
+fn seconds(text: &str) -> Result<i64, String> {
+    let value: i64 = text
+        .parse()
+        .map_err(|_| "must be a whole number of seconds".to_owned())?;
+    value
+        .checked_mul(1_000)
+        .ok_or_else(|| "too many seconds".to_owned())
+}
+
+/// Runs `idgen type …`.
+pub fn run(
+    command: TypeCommand,
+    environment: &Environment,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    match command {
+        TypeCommand::Add(args) => add(args, environment, console),
+        TypeCommand::List(args) => list(args, environment, console),
+        TypeCommand::Show(args) => show(args, environment, console),
+        TypeCommand::Set(args) => set(args, environment, console),
+        TypeCommand::Retire(args) => retire(args, environment, console),
+        TypeCommand::Restore(args) => {
+            let client = Client::new(&args.client, environment)?;
+            let changed = act(&client, &args.name, "restore")?;
+            changed_to(changed, args.client.json, console)
+        }
+    }
+}
+
+fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let body = NewType {
+        name: args.name,
+        mode: args.mode,
+        prefix: args.settings.prefix,
+        description: args.settings.description,
+        first_id: args.first_id,
+        max_id: args.settings.max_id,
+        min_range: args.settings.min_range,
+        max_range: args.settings.max_range,
+        load_interval_ms: args.settings.load_interval,
+        load_percentage: args.settings.load_percentage,
+        lock_ttl_ms: args.settings.lock_expire,
+        instance: args.redis,
+    };
+    let created: TypeJson = Client::new(&args.client, env)?.post("/types", Some(&body))?;
+    changed_to(created, args.client.json, console)
+}
+
+fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let client = Client::new(&args.client, env)?;
+    let contains = encode(&args.contains.unwrap_or_default());
+    let mut types: Vec<TypeJson> = Vec::new();
+    loop {
+        let after = types.last().map_or("", |t| t.name.as_str());
+        let path = format!(
+            "/types?limit=1000&contains={contains}&after={}",
+            encode(after)
+        );
+        let page: ListJson<TypeJson> = client.get(&path)?;
+        let more = page.more && !page.items.is_empty();
+        types.extend(page.items);
+        if !more {
+            break;
+        }
+    }
+    if args.client.json {
+        return Ok(json(console.out, &types)?);
+    }
+    let header = [
+        "name",
+        "mode",
+        "state",
+        "next id",
+        "last range",
+        "redis",
+        "description",
+    ];
+    let row = |t: TypeJson| {
+        vec![
+            t.name,
+            t.mode,
+            t.state,
+            t.next_id.to_string(),
+            or_dash(t.last_range),
+            t.instance.to_string(),
+            t.description.chars().take(60).collect(),
+        ]
+    };
+    Ok(table(
+        console.out,
+        &header,
+        types.into_iter().map(row).collect(),
+    )?)
+}
+
+fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let client = Client::new(&args.client, env)?;
+    let path = format!("/types/{}", encode(&args.name));
+    let detail: TypeDetailJson = client.get(&path)?;
+    let ranges: Vec<RangeLogJson> = match args.ranges {
+        0 => Vec::new(),
+        limit => {
+            let list: ListJson<RangeLogJson> =
+                client.get(&format!("{path}/ranges?limit={limit}"))?;
+            list.items
+        }
+    };
+    if args.client.json {
+        let mut value = serde_json::to_value(&detail).map_err(Failure::failed)?;
+        value["ranges"] = serde_json::to_value(&ranges).map_err(Failure::failed)?;
+        return Ok(json(console.out, &value)?);
+    }
+    pairs(console.out, &settings_of(&detail.record))?;
+    pairs(console.out, &dispatcher_of(detail.dispatcher))?;
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    writeln!(console.out)?;
+    let row = |entry: RangeLogJson| {
+        vec![
+            entry.start.to_string(),
+            entry.end.to_string(),
+            time(entry.at_ms),
+            or_dash(entry.instance),
+            entry.owner,
+        ]
+    };
+    let header = ["range start", "end", "allocated", "redis", "owner"];
+    Ok(table(
+        console.out,
+        &header,
+        ranges.into_iter().map(row).collect(),
+    )?)
+}
+
+fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let patch = TypePatch {
+        version: args.version,
+        prefix: args.settings.prefix,
+        description: args.settings.description,
+        max_id: args.settings.max_id,
+        min_range: args.settings.min_range,
+        max_range: args.settings.max_range,
+        load_interval_ms: args.settings.load_interval,
+        load_percentage: args.settings.load_percentage,
+        lock_ttl_ms: args.settings.lock_expire,
+    };
+    let nothing = TypePatch {
+        version: args.version,
+        ..TypePatch::default()
+    };
+    if patch == nothing {
+        return Err(Failure::usage(
+            "nothing to change: give at least one setting, such as --max-range N",
+        ));
+    }
+    let path = format!("/types/{}", encode(&args.name));
+    let changed: TypeJson = Client::new(&args.client, env)?.patch(&path, &patch)?;
+    changed_to(changed, args.client.json, console)
+}
+
+fn retire(args: RetireArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let client = Client::new(&args.client, env)?;
+    if !args.yes {
+        write!(
+            console.err,
+            "{} will hand out no more ids, on any node. Type its name to go on: ",
+            args.name
+        )?;
+        console.err.flush()?;
+        let mut answer = String::new();
+        console.input.read_line(&mut answer)?;
+        if answer.trim_end_matches(['\r', '\n']) != args.name {
+            return Err(Failure::failed(
+                "not retired: that was not the name of the type",
+            ));
+        }
+    }
+    let changed = act(&client, &args.name, "retire")?;
+    changed_to(changed, args.client.json, console)
+}
+
+fn act(client: &Client, name: &str, action: &str) -> Result<TypeJson, Failure> {
+    let path = format!("/types/{}/{action}", encode(name));
+    client.post(&path, None::<&()>)
+}
+
+fn changed_to(record: TypeJson, as_json: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+    Ok(match as_json {
+        true => json(console.out, &record)?,
+        false => pairs(console.out, &settings_of(&record))?,
+    })
+}
+
+fn settings_of(record: &TypeJson) -> Vec<(&'static str, String)> {
+    vec![
+        ("name", record.name.clone()),
+        ("mode", record.mode.clone()),
+        ("state", record.state.clone()),
+        ("prefix", record.prefix.clone()),
+        ("description", record.description.clone()),
+        ("first id", record.first_id.to_string()),
+        ("next id of the store", record.next_id.to_string()),
+        ("max id", record.max_id.to_string()),
+        ("min range", record.min_range.to_string()),
+        ("max range", record.max_range.to_string()),
+        ("load interval", format!("{} ms", record.load_interval_ms)),
+        ("load percentage", record.load_percentage.to_string()),
+        ("lock expire", format!("{} ms", record.lock_ttl_ms)),
+        ("last range", or_dash(record.last_range)),
+        ("last load", record.last_load_ms.map_or("-".into(), time)),
+        ("redis instance", record.instance.to_string()),
+        ("version", record.version.to_string()),
+        ("created", time(record.created_ms)),
+        ("updated", time(record.updated_ms)),
+    ]
+}
+
+fn dispatcher_of(view: Option<DispatcherJson>) -> Vec<(&'static str, String)> {
+    let Some(view) = view else {
+        return vec![("dispatcher", "out of reach".to_owned())];
+    };
+    let range = |range: Option<RangeJson>| {
+        range.map_or("-".to_owned(), |r| format!("[{}, {})", r.start, r.end))
+    };
+    let state = match view.live {
+        true => "live",
+        false => "needs a refill before it can go on",
+    };
+    vec![
+        ("dispatcher", state.to_owned()),
+        ("next id", view.cursor.to_string()),
+        ("current range", range(view.current)),
+        ("range in reserve", range(view.second)),
+        ("refill due at", view.update_id.to_string()),
+        ("ids left", view.left.to_string()),
+    ]
+}
+
+fn or_dash(value: Option<i64>) -> String {
+    value.map_or("-".to_owned(), |value| value.to_string())
+}

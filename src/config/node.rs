@@ -1,0 +1,108 @@
+//! Section `node`: the node itself, and how long it lets requests wait.
+
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::setting::{Kind, Setting};
+
+const ID: Setting = Setting {
+    key: "node.id",
+    flag: Some("node-id"),
+    env: "IDGEN_NODE_ID",
+    kind: Kind::Word {
+        default: "host name and Thrift port, `HOST:PORT`",
+        // The owner column of the range log.
+        max: 128,
+    },
+    meaning: "The name of the node in range logs, locks and metrics; different for every node",
+};
+
+const DEADLINE_MS: Setting = Setting {
+    key: "node.deadline_ms",
+    flag: Some("node-deadline-ms"),
+    env: "IDGEN_NODE_DEADLINE_MS",
+    // Below the 2 s at which clients of the original service give up, so that
+    // they get an answer that says why.
+    kind: Kind::Integer {
+        default: 1_500,
+        low: 10,
+        high: 60_000,
+    },
+    meaning: "How long a request may wait for its ids, in milliseconds",
+};
+
+const MAX_WAITING: Setting = Setting {
+    key: "node.max_waiting",
+    flag: Some("node-max-waiting"),
+    env: "IDGEN_NODE_MAX_WAITING",
+    // More than the connections of a node; what goes beyond would not be
+    // served by its deadline anyway.
+    kind: Kind::Integer {
+        default: 16_384,
+        low: 1,
+        high: 1_000_000,
+    },
+    meaning: "Most requests that wait for ids of one type; a further one gets OVERLOADED",
+};
+
+const DRAIN_MS: Setting = Setting {
+    key: "node.drain_ms",
+    flag: Some("node-drain-ms"),
+    env: "IDGEN_NODE_DRAIN_MS",
+    // Above the deadline of a request, below the 10 s that container runtimes
+    // wait before they kill.
+    kind: Kind::Integer {
+        default: 5_000,
+        low: 0,
+        high: 600_000,
+    },
+    meaning: "How long a stop waits for the requests in flight, in milliseconds",
+};
+
+pub(super) const SETTINGS: &[&Setting] = &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS];
+
+/// Settings of the node itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSettings {
+    /// Its name in range logs, locks and metrics.
+    pub id: String,
+    /// How long a request may wait for its ids.
+    pub deadline: Duration,
+    /// Most requests that wait for ids of one type.
+    pub max_waiting: usize,
+    /// How long a stop waits for the requests in flight.
+    pub drain: Duration,
+}
+
+impl NodeSettings {
+    pub(super) fn read(reader: &mut Reader, thrift_port: u16) -> Self {
+        NodeSettings {
+            id: reader
+                .word(&ID)
+                .unwrap_or_else(|| format!("{}:{thrift_port}", host_name())),
+            deadline: reader.milliseconds(&DEADLINE_MS),
+            max_waiting: reader.integer(&MAX_WAITING) as usize,
+            drain: reader.milliseconds(&DRAIN_MS),
+        }
+    }
+}
+
+/// The name of this machine, or `localhost` where it has none that can be shown.
+fn host_name() -> String {
+    // The kernel's own word: the variable HOSTNAME is a shell's, and not exported.
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"))
+        .unwrap_or_default();
+    // Room for the port within the 128 characters of an owner.
+    let name: String = name
+        .trim()
+        .chars()
+        .filter(|c| c.is_ascii_graphic())
+        .take(100)
+        .collect();
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name
+    }
+}

@@ -1,0 +1,370 @@
+//! An admin service in memory, and a server with it, for the tests of the
+//! HTTP side and of the client commands.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use prometheus::{IntCounter, Registry};
+use tokio::sync::watch;
+
+use super::{Access, HttpConfig, bind};
+use crate::domain::{
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
+    TypeChange, TypeName, TypeRecord, TypeSpec,
+};
+use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
+use crate::service::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
+use crate::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+
+/// The token of every server of these tests.
+pub(crate) const TOKEN: &str = "the-right-token";
+
+/// What the service holds.
+#[derive(Default)]
+pub(crate) struct Held {
+    pub(crate) types: BTreeMap<TypeName, TypeRecord>,
+    pub(crate) instances: Vec<InstanceRecord>,
+    pub(crate) audit: Vec<AuditEntry>,
+    pub(crate) not_ready: bool,
+    /// Calls of `next_ids` for the type `slow` wait for ever.
+    pub(crate) entered_slow: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Fake(pub(crate) Mutex<Held>);
+
+impl Fake {
+    fn find(&self, name: &str) -> Result<TypeRecord, Error> {
+        let name = TypeName::parse(name)?;
+        let held = self.0.lock().unwrap();
+        let found = held.types.get(&name).cloned();
+        found.ok_or_else(|| Error::unknown_type(name.as_str()))
+    }
+
+    fn note(&self, action: &str, subject: &str, actor: &str, after: Option<String>) {
+        let mut held = self.0.lock().unwrap();
+        let seq = held.audit.len() as i64 + 1;
+        held.audit.push(AuditEntry {
+            seq,
+            at_ms: 1_700_000_000_000 + seq,
+            actor: actor.to_owned(),
+            action: action.to_owned(),
+            subject: subject.to_owned(),
+            before: None,
+            after,
+        });
+    }
+
+    fn store(&self, record: TypeRecord) -> TypeRecord {
+        let mut held = self.0.lock().unwrap();
+        held.types.insert(record.name.clone(), record.clone());
+        record
+    }
+}
+
+impl IdApi for Fake {
+    async fn next_id(&self, name: &str) -> Result<i64, Error> {
+        Ok(self.next_ids(name, 1).await?[0].start())
+    }
+
+    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+        if name == "slow" {
+            let entered = self.0.lock().unwrap().entered_slow.take();
+            if let Some(entered) = entered {
+                entered.send(()).unwrap();
+            }
+            return std::future::pending().await;
+        }
+        let mut record = self.find(name)?;
+        if record.state == State::Retired {
+            return Err(Error::new(
+                ErrorCode::Retired,
+                format!("{name} hands out no ids any more"),
+            ));
+        }
+        let range = IdRange::new(record.next_id, record.next_id + count).unwrap();
+        record.next_id += count;
+        self.store(record);
+        Ok(vec![range])
+    }
+
+    async fn next_string_id(&self, name: &str, _: bool) -> Result<String, Error> {
+        Ok(self.next_id(name).await?.to_string())
+    }
+
+    async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
+        let record = self.find(name)?;
+        let view = View {
+            history: History::new("h1"),
+            published_history: Some(History::new("h1")),
+            cursor: record.next_id,
+            current: IdRange::new(record.next_id, record.next_id + 1_000).ok(),
+            update_id: record.next_id + 100,
+            second: None,
+            used: 0,
+            age_ms: 5,
+        };
+        Ok(TypeStatus {
+            record,
+            view: Some(view),
+        })
+    }
+
+    async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
+        if self.0.lock().unwrap().types.contains_key(&spec.name) {
+            return Err(Error::new(
+                ErrorCode::AlreadyExists,
+                format!("an id type called {:?} exists already", spec.name.as_str()),
+            ));
+        }
+        self.note("create_type", spec.name.as_str(), actor, None);
+        Ok(self.store(TypeRecord {
+            name: spec.name,
+            mode: spec.mode,
+            state: State::Active,
+            prefix: spec.prefix,
+            description: spec.description,
+            first_id: spec.first_id,
+            next_id: spec.first_id,
+            max_id: spec.max_id,
+            min_range: spec.min_range,
+            max_range: spec.max_range,
+            load_interval_ms: spec.load_interval_ms,
+            load_percentage: spec.load_percentage,
+            lock_ttl_ms: spec.lock_ttl_ms,
+            last_range: None,
+            last_load_ms: None,
+            instance: InstanceId(1),
+            history: None,
+            version: 1,
+            created_ms: 1_700_000_000_000,
+            updated_ms: 1_700_000_000_000,
+        }))
+    }
+
+    async fn node_status(&self) -> NodeStatus {
+        let held = self.0.lock().unwrap();
+        NodeStatus {
+            node: "here:5900".to_owned(),
+            version: "0.1.0",
+            uptime_s: 7,
+            ready: !held.not_ready,
+            draining: false,
+            types_loaded: held.types.len() as u64,
+            parts: vec![PartStatus {
+                name: "main".to_owned(),
+                kind: "redis",
+                reachable: !held.not_ready,
+                error: held.not_ready.then(|| "connection refused".to_owned()),
+            }],
+        }
+    }
+}
+
+impl AdminApi for Fake {
+    async fn list_types(&self, filter: TypeFilter) -> Result<Page<TypeRecord>, Error> {
+        let held = self.0.lock().unwrap();
+        let mut items: Vec<TypeRecord> = held.types.values().cloned().collect();
+        if let Some(text) = &filter.contains {
+            items.retain(|r| r.name.as_str().contains(text.as_str()));
+        }
+        if let Some(after) = &filter.after {
+            items.retain(|r| r.name.as_str() > after.as_str());
+        }
+        let more = items.len() > filter.limit as usize;
+        items.truncate(filter.limit as usize);
+        Ok(Page { items, more })
+    }
+
+    async fn alter_type(
+        &self,
+        name: &str,
+        change: TypeChange,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let record = self.find(name)?;
+        if change.expected_version.is_some_and(|v| v != record.version) {
+            return Err(Error::new(
+                ErrorCode::Conflict,
+                format!("{name} has version {}", record.version),
+            ));
+        }
+        let mut changed = change.apply_to(&record)?;
+        changed.version += 1;
+        self.note("alter_type", name, actor, None);
+        Ok(self.store(changed))
+    }
+
+    async fn set_retired(
+        &self,
+        name: &str,
+        retired: bool,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let mut record = self.find(name)?;
+        record.state = if retired {
+            State::Retired
+        } else {
+            State::Active
+        };
+        record.version += 1;
+        self.note("set_retired", name, actor, None);
+        Ok(self.store(record))
+    }
+
+    async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {
+        let held = self.0.lock().unwrap();
+        let status = |record: &InstanceRecord| InstanceStatus {
+            record: record.clone(),
+            check: check(&record.url),
+        };
+        Ok(held.instances.iter().map(status).collect())
+    }
+
+    async fn add_instance(
+        &self,
+        spec: InstanceSpec,
+        test: bool,
+        actor: &str,
+    ) -> Result<InstanceRecord, Error> {
+        if let (true, Some(error)) = (test, check(&spec.url).error) {
+            return Err(Error::new(ErrorCode::Unavailable, error));
+        }
+        let after = format!("{{\"url\":{:?}}}", spec.url);
+        self.note("add_instance", &spec.name, actor, Some(after));
+        let mut held = self.0.lock().unwrap();
+        let record = InstanceRecord {
+            id: InstanceId(held.instances.len() as i64 + 1),
+            name: spec.name,
+            url: spec.url,
+            types: 0,
+        };
+        held.instances.push(record.clone());
+        Ok(record)
+    }
+
+    async fn test_instance(&self, target: InstanceTarget) -> Result<InstanceCheck, Error> {
+        match target {
+            InstanceTarget::Spec(spec) => Ok(check(&spec.url)),
+            InstanceTarget::Name(name) => {
+                let held = self.0.lock().unwrap();
+                let found = held.instances.iter().find(|i| i.name == name);
+                found.map(|i| check(&i.url)).ok_or_else(|| unknown(&name))
+            }
+        }
+    }
+
+    async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), Error> {
+        {
+            let mut held = self.0.lock().unwrap();
+            let place = held.instances.iter().position(|i| i.name == name);
+            held.instances.remove(place.ok_or_else(|| unknown(name))?);
+        }
+        self.note("remove_instance", name, actor, None);
+        Ok(())
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
+        let held = self.0.lock().unwrap();
+        let newest = held.audit.iter().rev().take(limit as usize);
+        Ok(newest.cloned().collect())
+    }
+
+    async fn range_log(&self, name: &str, _: u32) -> Result<Vec<RangeLogEntry>, Error> {
+        let record = self.find(name)?;
+        Ok(vec![RangeLogEntry {
+            range: IdRange::new(record.next_id, record.next_id + 1_000).unwrap(),
+            at_ms: 1_700_000_000_000,
+            owner: "here:5900".to_owned(),
+            instance: Some(record.instance),
+            history: Some("h1".to_owned()),
+        }])
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(
+        ErrorCode::UnknownInstance,
+        format!("no Redis instance is called {name:?}"),
+    )
+}
+
+/// Instances on the host `down` do not answer.
+fn check(url: &str) -> InstanceCheck {
+    let down = url.contains("down");
+    InstanceCheck {
+        history: (!down).then(|| History::new("h1")),
+        round_trip_us: if down { 0 } else { 250 },
+        error: down.then(|| "connection refused".to_owned()),
+    }
+}
+
+/// A server on a free port of this machine, in a thread of its own; it ends
+/// with the value.
+pub(crate) struct Server {
+    pub(crate) addr: SocketAddr,
+    pub(crate) fake: Arc<Fake>,
+    stop: watch::Sender<bool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Server::with(Access::Token(TOKEN.to_owned()), 16)
+    }
+
+    pub(crate) fn with(access: Access, max_connections: usize) -> Self {
+        let fake = Arc::new(Fake::default());
+        let registry = Registry::new();
+        let counter = IntCounter::new("idgen_test_total", "counts nothing").unwrap();
+        registry.register(Box::new(counter)).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let (tell, told) = std::sync::mpsc::channel();
+        let api = fake.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let config = HttpConfig {
+                    addr: "127.0.0.1:0".parse().unwrap(),
+                    max_connections,
+                    drain: Duration::from_millis(200),
+                };
+                let http = bind(config).await.unwrap();
+                tell.send(http.local_addr().unwrap()).unwrap();
+                http.serve(api, registry, access, stopped).await;
+            });
+        });
+        Server {
+            addr: told.recv().unwrap(),
+            fake,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Stops it and waits until it has ended.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

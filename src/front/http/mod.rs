@@ -1,0 +1,172 @@
+//! The HTTP side: health, metrics and the admin API.
+//!
+//! One HTTP/1.1 server on one port, with nothing that can wait or grow without
+//! bound: connections, headers, bodies, requests and the life of a connection
+//! each have a limit. `/healthz`, `/readyz`, `/metrics` and `/` are open;
+//! everything under `/api/v1` needs the admin token. No answer holds a secret:
+//! URLs of Redis instances are always redacted.
+
+mod answer;
+mod auth;
+mod codes;
+mod extract;
+mod instances;
+pub mod log_schema;
+mod problem;
+mod routes;
+pub mod schema;
+mod types;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use prometheus::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::service::admin::AdminApi;
+pub use auth::Access;
+
+/// How long one request may take in the service. Above the 5 s that a call of
+/// the store may take, because an admin request needs more than one.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the headers of a request may take, and how long a connection may
+/// be idle. Probes and scrapers come again by then or connect anew.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may live before it is closed after its request. So a
+/// client that reads its answer slower and slower cannot keep one for ever.
+const CONNECTION_AGE: Duration = Duration::from_secs(300);
+/// Most headers of a request, and most bytes of them.
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+
+/// How the HTTP side is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Where it listens; port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// Most connections at once, at least 1. A further one is answered 503.
+    pub max_connections: usize,
+    /// How long the end waits for requests in flight.
+    pub drain: Duration,
+}
+
+/// The HTTP side, listening but not yet answering.
+#[derive(Debug)]
+pub struct BoundHttp {
+    listener: TcpListener,
+    config: HttpConfig,
+}
+
+/// Listens on `config.addr`. The error names the address.
+pub async fn bind(config: HttpConfig) -> io::Result<BoundHttp> {
+    let listener = TcpListener::bind(config.addr).await.map_err(|error| {
+        let text = format!("cannot listen for HTTP on {}: {error}", config.addr);
+        io::Error::new(error.kind(), text)
+    })?;
+    Ok(BoundHttp { listener, config })
+}
+
+impl BoundHttp {
+    /// Where it listens, with the real port.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `shutdown` becomes true or its sender is gone. Then it
+    /// stops accepting, lets requests in flight finish within the drain time,
+    /// closes what is left, and returns; every connection has ended by then.
+    pub async fn serve<A: AdminApi>(
+        self,
+        api: Arc<A>,
+        registry: Registry,
+        access: Access,
+        shutdown: watch::Receiver<bool>,
+    ) {
+        let mut stop = shutdown.clone();
+        let router = routes::router(api, registry, access);
+        let permits = Arc::new(Semaphore::new(self.config.max_connections));
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => match permits.clone().try_acquire_owned() {
+                        Ok(permit) => {
+                            let (router, stop) = (router.clone(), shutdown.clone());
+                            connections.spawn(connection(stream, router, stop, permit));
+                        }
+                        Err(_) => refuse(&stream),
+                    },
+                    Err(error) => {
+                        tracing::warn!(%error, "HTTP: cannot accept a connection");
+                        // Out of file descriptors, most likely: trying again at
+                        // once would only burn the processor.
+                        sleep(Duration::from_millis(50)).await;
+                    }
+                },
+            }
+        }
+        drop(self.listener);
+        let all = async { while connections.join_next().await.is_some() {} };
+        if timeout(self.config.drain, all).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+}
+
+/// Returns when `shutdown` is true or its sender is gone.
+async fn stopped(shutdown: &mut watch::Receiver<bool>) {
+    let _ = shutdown.wait_for(|stop| *stop).await;
+}
+
+/// One connection from its first byte to its end.
+async fn connection(
+    stream: TcpStream,
+    router: axum::Router,
+    mut shutdown: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        result = connection.as_mut() => {
+            if let Err(error) = result {
+                tracing::debug!(%error, "HTTP: connection ended");
+            }
+            return;
+        }
+        () = stopped(&mut shutdown) => {}
+        () = sleep(CONNECTION_AGE) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    // A request that is in flight may use its whole time.
+    let _ = timeout(REQUEST_TIMEOUT + HEADER_TIMEOUT, connection).await;
+}
+
+/// Tells a connection too many to come again. Best effort: nothing waits for it.
+fn refuse(stream: &TcpStream) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n\
+        Retry-After: 1\r\nConnection: close\r\nContent-Length: 27\r\n\r\n\
+        too many HTTP connections.\n";
+    let _ = stream.try_write(answer);
+}
+
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod tests;

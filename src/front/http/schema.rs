@@ -1,0 +1,465 @@
+//! The JSON of the admin API, for the server and for the client commands.
+//!
+//! What is sent to the server refuses unknown fields; what it answers may
+//! grow, so clients must ignore fields that they do not know. Ids are numbers
+//! of 64 bits; with `?ids=string` an answer has them as decimal text, for
+//! languages whose numbers are doubles, and a request may always send them so.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::domain::instance::redact_url;
+use crate::domain::{
+    Error, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode, TypeChange, TypeName,
+    TypeRecord, TypeSpec,
+};
+use crate::ports::View;
+use crate::service::api::TypeStatus;
+
+/// Problem details (RFC 9457), with the code of the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemJson {
+    /// `urn:idgen:error:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem, the same for every occurrence.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened this time, and what to do.
+    pub detail: String,
+    /// The stable code, such as `UNKNOWN_TYPE`.
+    pub code: String,
+    /// The argument at fault, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Whether the same request may succeed later.
+    pub retriable: bool,
+}
+
+/// A new type. What is left out has the default of [`TypeSpec::new`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewType {
+    /// See [`TypeSpec::name`].
+    pub name: String,
+    /// See [`TypeSpec::mode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// See [`TypeSpec::prefix`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// See [`TypeSpec::description`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// See [`TypeSpec::first_id`].
+    #[serde(
+        default,
+        deserialize_with = "id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub first_id: Option<i64>,
+    /// See [`TypeSpec::max_id`].
+    #[serde(
+        default,
+        deserialize_with = "id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_id: Option<i64>,
+    /// See [`TypeSpec::min_range`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_range: Option<i64>,
+    /// See [`TypeSpec::max_range`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_range: Option<i64>,
+    /// See [`TypeSpec::load_interval_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_interval_ms: Option<i64>,
+    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_percentage: Option<f64>,
+    /// See [`TypeSpec::lock_ttl_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ttl_ms: Option<i64>,
+    /// See [`TypeSpec::instance`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+}
+
+impl NewType {
+    /// The checked specification.
+    pub fn into_spec(self) -> Result<TypeSpec, Error> {
+        let mut spec = TypeSpec::new(TypeName::parse(&self.name)?);
+        if let Some(mode) = &self.mode {
+            spec.mode = Mode::parse(mode)?;
+        }
+        if let Some(fraction) = self.load_percentage {
+            spec.load_percentage = LoadPercentage::from_fraction(fraction)?;
+        }
+        spec.prefix = self.prefix.unwrap_or(spec.prefix);
+        spec.description = self.description.unwrap_or(spec.description);
+        spec.first_id = self.first_id.unwrap_or(spec.first_id);
+        spec.max_id = self.max_id.unwrap_or(spec.max_id);
+        spec.min_range = self.min_range.unwrap_or(spec.min_range);
+        spec.max_range = self.max_range.unwrap_or(spec.max_range);
+        spec.load_interval_ms = self.load_interval_ms.unwrap_or(spec.load_interval_ms);
+        spec.lock_ttl_ms = self.lock_ttl_ms.unwrap_or(spec.lock_ttl_ms);
+        spec.instance = self.instance;
+        spec.validate()?;
+        Ok(spec)
+    }
+}
+
+/// A change of a type. What is left out stays.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypePatch {
+    /// The version that the caller has seen; another one is a `CONFLICT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// See [`TypeSpec::prefix`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// See [`TypeSpec::description`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// See [`TypeSpec::max_id`].
+    #[serde(
+        default,
+        deserialize_with = "id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_id: Option<i64>,
+    /// See [`TypeSpec::min_range`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_range: Option<i64>,
+    /// See [`TypeSpec::max_range`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_range: Option<i64>,
+    /// See [`TypeSpec::load_interval_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_interval_ms: Option<i64>,
+    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_percentage: Option<f64>,
+    /// See [`TypeSpec::lock_ttl_ms`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ttl_ms: Option<i64>,
+}
+
+impl TypePatch {
+    /// The change that it asks for.
+    pub fn into_change(self) -> Result<TypeChange, Error> {
+        let load_percentage = self.load_percentage.map(LoadPercentage::from_fraction);
+        Ok(TypeChange {
+            expected_version: self.version,
+            prefix: self.prefix,
+            description: self.description,
+            max_id: self.max_id,
+            min_range: self.min_range,
+            max_range: self.max_range,
+            load_interval_ms: self.load_interval_ms,
+            load_percentage: load_percentage.transpose()?,
+            lock_ttl_ms: self.lock_ttl_ms,
+        })
+    }
+}
+
+/// A type. Times are milliseconds of the Unix epoch by the store's clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TypeJson {
+    /// See [`TypeRecord::name`].
+    pub name: String,
+    /// See [`TypeRecord::mode`].
+    pub mode: String,
+    /// `active` or `retired`.
+    pub state: String,
+    /// See [`TypeSpec::prefix`].
+    pub prefix: String,
+    /// See [`TypeSpec::description`].
+    pub description: String,
+    /// See [`TypeSpec::first_id`].
+    pub first_id: i64,
+    /// See [`TypeRecord::next_id`].
+    pub next_id: i64,
+    /// See [`TypeSpec::max_id`].
+    pub max_id: i64,
+    /// See [`TypeSpec::min_range`].
+    pub min_range: i64,
+    /// See [`TypeSpec::max_range`].
+    pub max_range: i64,
+    /// See [`TypeSpec::load_interval_ms`].
+    pub load_interval_ms: i64,
+    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    pub load_percentage: f64,
+    /// See [`TypeSpec::lock_ttl_ms`].
+    pub lock_ttl_ms: i64,
+    /// See [`TypeRecord::last_range`].
+    pub last_range: Option<i64>,
+    /// See [`TypeRecord::last_load_ms`].
+    pub last_load_ms: Option<i64>,
+    /// Number of the Redis instance.
+    pub instance: i64,
+    /// See [`TypeRecord::history`].
+    pub history: Option<String>,
+    /// See [`TypeRecord::version`].
+    pub version: i64,
+    /// See [`TypeRecord::created_ms`].
+    pub created_ms: i64,
+    /// See [`TypeRecord::updated_ms`].
+    pub updated_ms: i64,
+}
+
+impl From<TypeRecord> for TypeJson {
+    fn from(record: TypeRecord) -> Self {
+        TypeJson {
+            name: record.name.as_str().to_owned(),
+            mode: record.mode.as_str().to_owned(),
+            state: record.state.as_str().to_owned(),
+            prefix: record.prefix,
+            description: record.description,
+            first_id: record.first_id,
+            next_id: record.next_id,
+            max_id: record.max_id,
+            min_range: record.min_range,
+            max_range: record.max_range,
+            load_interval_ms: record.load_interval_ms,
+            load_percentage: record.load_percentage.as_fraction(),
+            lock_ttl_ms: record.lock_ttl_ms,
+            last_range: record.last_range,
+            last_load_ms: record.last_load_ms,
+            instance: record.instance.0,
+            history: record.history.map(|h| h.as_str().to_owned()),
+            version: record.version,
+            created_ms: record.created_ms,
+            updated_ms: record.updated_ms,
+        }
+    }
+}
+
+/// Ids `start` to `end - 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RangeJson {
+    /// The first id.
+    pub start: i64,
+    /// One above the last.
+    pub end: i64,
+}
+
+impl From<IdRange> for RangeJson {
+    fn from(range: IdRange) -> Self {
+        RangeJson {
+            start: range.start(),
+            end: range.end(),
+        }
+    }
+}
+
+/// What the dispatcher of a type holds now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DispatcherJson {
+    /// Whether the published ranges may be used; if not, a refill comes first.
+    pub live: bool,
+    /// The next id to hand out.
+    pub cursor: i64,
+    /// The range now being handed out.
+    pub current: Option<RangeJson>,
+    /// Reaching it makes the next range due.
+    pub update_id: i64,
+    /// The range in reserve.
+    pub second: Option<RangeJson>,
+    /// How many ids are left, in both ranges.
+    pub left: u64,
+    /// Ids taken since the last publication.
+    pub used: u64,
+    /// Milliseconds since the last publication.
+    pub age_ms: u64,
+    /// The history of the instance.
+    pub history: String,
+}
+
+impl From<View> for DispatcherJson {
+    fn from(view: View) -> Self {
+        DispatcherJson {
+            live: view.is_live(),
+            cursor: view.cursor,
+            current: view.current.map(Into::into),
+            update_id: view.update_id,
+            second: view.second.map(Into::into),
+            left: view.left(),
+            used: view.used,
+            age_ms: view.age_ms,
+            history: view.history.as_str().to_owned(),
+        }
+    }
+}
+
+/// A type and what its dispatcher holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TypeDetailJson {
+    /// The type.
+    #[serde(flatten)]
+    pub record: TypeJson,
+    /// `null` when the dispatcher is out of reach.
+    pub dispatcher: Option<DispatcherJson>,
+}
+
+impl From<TypeStatus> for TypeDetailJson {
+    fn from(status: TypeStatus) -> Self {
+        TypeDetailJson {
+            record: status.record.into(),
+            dispatcher: status.view.map(Into::into),
+        }
+    }
+}
+
+/// A list. `more` says whether there are rows after the last one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListJson<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Whether a further request with `after` set to the last name finds more.
+    pub more: bool,
+}
+
+/// Ids for the caller alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdsJson {
+    /// The type.
+    pub name: String,
+    /// The ids, ascending.
+    pub ids: Vec<i64>,
+}
+
+/// A new Redis instance.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewInstance {
+    /// Its name.
+    pub name: String,
+    /// Its URL, with user and password where needed.
+    pub url: String,
+    /// Whether its connection is tested first.
+    #[serde(default = "yes")]
+    pub test: bool,
+}
+
+impl NewInstance {
+    /// The checked specification.
+    pub fn into_spec(self) -> Result<InstanceSpec, Error> {
+        checked_instance(self.name, self.url)
+    }
+}
+
+/// Which instance to test: exactly one of the fields.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestInstance {
+    /// A registered one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// A specification that follows the rules for what comes from outside.
+pub(super) fn checked_instance(name: String, url: String) -> Result<InstanceSpec, Error> {
+    let spec = InstanceSpec { name, url };
+    spec.validate()?;
+    // The dispatcher in the process's own memory is the embedded store's: a
+    // type on it would get its ids from one node alone.
+    if spec.url.starts_with("memory:") {
+        return Err(Error::invalid(
+            "url",
+            "url of a Redis instance must begin with redis:// or rediss://",
+        ));
+    }
+    Ok(spec)
+}
+
+/// What a test of a connection found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckJson {
+    /// Whether it answered.
+    pub reachable: bool,
+    /// Its history, if it answered.
+    pub history: Option<String>,
+    /// How long the answer took, in microseconds; 0 if there was none.
+    pub round_trip_us: u64,
+    /// Why it did not answer.
+    pub error: Option<String>,
+}
+
+impl From<crate::service::admin::InstanceCheck> for CheckJson {
+    fn from(check: crate::service::admin::InstanceCheck) -> Self {
+        CheckJson {
+            reachable: check.error.is_none(),
+            history: check.history.map(|h| h.as_str().to_owned()),
+            round_trip_us: check.round_trip_us,
+            error: check.error,
+        }
+    }
+}
+
+/// A Redis instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceJson {
+    /// Its number.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Its URL, without the password.
+    pub url: String,
+    /// How many types are assigned to it.
+    pub types: u64,
+    /// How it answers now; left out of the answer to a registration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckJson>,
+}
+
+impl From<InstanceRecord> for InstanceJson {
+    fn from(record: InstanceRecord) -> Self {
+        InstanceJson {
+            id: record.id.0,
+            name: record.name,
+            url: redact_url(&record.url),
+            types: record.types,
+            check: None,
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An id as a number or as decimal text.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    struct Visitor;
+    impl serde::de::Visitor<'_> for Visitor {
+        type Value = Option<i64>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an id below 2^63, as a number or as decimal text")
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Self::Value, E> {
+            Ok(Some(value))
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Self::Value, E> {
+            let wrong = || E::invalid_value(serde::de::Unexpected::Unsigned(value), &self);
+            i64::try_from(value).map(Some).map_err(|_| wrong())
+        }
+
+        fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Self::Value, E> {
+            let wrong = || E::invalid_value(serde::de::Unexpected::Str(value), &self);
+            value.parse().map(Some).map_err(|_| wrong())
+        }
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(Visitor)
+}

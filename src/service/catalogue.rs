@@ -1,0 +1,172 @@
+//! The types that this node knows.
+//!
+//! A type is read from the store when it is first asked for, and kept; the
+//! feed of changes (see [`super::watch`]) refreshes it. Names that do not
+//! exist are remembered for a moment, so that a client with a wrong name does
+//! not become load on the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::Parts;
+use super::sequence::Sequence;
+use super::supply::Supply;
+use crate::domain::{Error, ErrorCode, TypeName, TypeRecord};
+use crate::ports::StoreError;
+
+/// A type that does not exist may exist after so long: below the second
+/// within which a new type must be served everywhere.
+const MISSING_FOR: Duration = Duration::from_millis(500);
+/// More remembered missing names than this are forgotten together.
+const MAX_MISSING: usize = 10_000;
+/// Lookups in the store at once; more wait. Keeps a storm of unknown names
+/// from taking every connection of the store's pool.
+const LOOKUPS: usize = 2;
+
+/// A type as this node knows it.
+pub(super) struct TypeEntry {
+    pub(super) name: TypeName,
+    record: RwLock<Arc<TypeRecord>>,
+    pub(super) sequence: Sequence,
+    pub(super) supply: Supply,
+}
+
+impl TypeEntry {
+    /// Its settings, as last read from the store.
+    pub(super) fn record(&self) -> Arc<TypeRecord> {
+        self.record.read().expect("never poisoned").clone()
+    }
+
+    fn update(&self, record: TypeRecord) {
+        self.supply.raise_floor(record.next_id);
+        self.supply.forgive();
+        *self.record.write().expect("never poisoned") = Arc::new(record);
+        self.sequence.wake();
+    }
+}
+
+/// See the module.
+pub(super) struct Catalogue {
+    entries: RwLock<HashMap<TypeName, Arc<TypeEntry>>>,
+    missing: Mutex<HashMap<TypeName, Instant>>,
+    lookups: Semaphore,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Catalogue {
+            entries: RwLock::default(),
+            missing: Mutex::default(),
+            lookups: Semaphore::new(LOOKUPS),
+        }
+    }
+}
+
+impl Catalogue {
+    pub(super) fn get(&self, name: &str) -> Option<Arc<TypeEntry>> {
+        self.entries.read().expect("never poisoned").get(name).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<TypeEntry>> {
+        self.entries.read().expect("never poisoned").values().cloned().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.read().expect("never poisoned").len()
+    }
+
+    /// Keeps `record`: refreshes the entry, or makes it.
+    pub(super) fn put(&self, record: TypeRecord) -> Arc<TypeEntry> {
+        self.missing.lock().expect("never poisoned").remove(&record.name);
+        let mut entries = self.entries.write().expect("never poisoned");
+        if let Some(entry) = entries.get(&record.name) {
+            let entry = entry.clone();
+            drop(entries);
+            // Two readers may finish in either order; the feed of changes
+            // brings the newest state within its period all the same.
+            entry.update(record);
+            return entry;
+        }
+        let entry = Arc::new(TypeEntry {
+            name: record.name.clone(),
+            sequence: Sequence::default(),
+            supply: Supply::new(record.next_id),
+            record: RwLock::new(Arc::new(record)),
+        });
+        entries.insert(entry.name.clone(), entry.clone());
+        entry
+    }
+
+    fn is_missing(&self, name: &TypeName) -> bool {
+        let missing = self.missing.lock().expect("never poisoned");
+        missing.get(name).is_some_and(|since| since.elapsed() < MISSING_FOR)
+    }
+
+    fn remember_missing(&self, name: &TypeName) {
+        let mut missing = self.missing.lock().expect("never poisoned");
+        if missing.len() >= MAX_MISSING {
+            missing.clear();
+        }
+        missing.insert(name.clone(), Instant::now());
+    }
+
+    /// A type of this name may have been made: look again when asked.
+    pub(super) fn forget_missing(&self, name: &TypeName) {
+        self.missing.lock().expect("never poisoned").remove(name);
+    }
+}
+
+impl Parts {
+    /// The type called `name`, which comes unchecked from the wire.
+    pub(super) async fn find(&self, name: &str) -> Result<Arc<TypeEntry>, Error> {
+        if let Some(entry) = self.catalogue.get(name) {
+            return Ok(entry);
+        }
+        let name = TypeName::parse(name)?;
+        if self.catalogue.is_missing(&name) {
+            return Err(Error::unknown_type(name.as_str()));
+        }
+        let deadline = Instant::now() + self.config.deadline;
+        match timeout_at(deadline, self.look_up(&name)).await {
+            Ok(found) => found,
+            Err(_) => Err(Error::new(
+                ErrorCode::Deadline,
+                format!("id type {name} could not be read from the range store in time"),
+            )),
+        }
+    }
+
+    async fn look_up(&self, name: &TypeName) -> Result<Arc<TypeEntry>, Error> {
+        let _permit = self.catalogue.lookups.acquire().await.expect("never closed");
+        // Somebody else may have looked while this call waited for its turn.
+        if let Some(entry) = self.catalogue.get(name.as_str()) {
+            return Ok(entry);
+        }
+        if self.catalogue.is_missing(name) {
+            return Err(Error::unknown_type(name.as_str()));
+        }
+        match self.store.find_type(name).await? {
+            Some(record) => Ok(self.catalogue.put(record)),
+            None => {
+                self.catalogue.remember_missing(name);
+                Err(Error::unknown_type(name.as_str()))
+            }
+        }
+    }
+
+    /// Reads a type again that this node knows; one that it does not know is
+    /// read when it is asked for.
+    pub(super) async fn refresh(&self, name: &TypeName) -> Result<(), StoreError> {
+        self.catalogue.forget_missing(name);
+        if self.catalogue.get(name.as_str()).is_some()
+            && let Some(record) = self.store.find_type(name).await?
+        {
+            self.catalogue.put(record);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! The control plane: types, Redis instances, status.
+
+use tokio::time::Instant;
+
+use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
+use super::api::{NodeStatus, TypeStatus};
+use super::watch::refresh_instances;
+use super::{Parts, Service};
+use crate::domain::{
+    Error, ErrorCode, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord, TypeSpec,
+};
+use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Parts {
+    pub(super) async fn create_type(
+        &self,
+        spec: TypeSpec,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        spec.validate()?;
+        let record = self.store.create_type(&spec, actor).await?;
+        self.changed(&record).await;
+        Ok(record)
+    }
+
+    /// This node knows at once, its peers by the announcement, and those who
+    /// miss that by the feed.
+    async fn changed(&self, record: &TypeRecord) {
+        self.catalogue.put(record.clone());
+        let news = Announcement::Type(record.name.clone());
+        for instance in self.instances.all() {
+            let _ = instance.dispatcher.announce(&news).await;
+        }
+    }
+
+    pub(super) async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
+        let entry = self.find(name).await?;
+        // The settings are as fresh as the feed when the store is away.
+        let record = match self.store.find_type(&entry.name).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return Err(Error::unknown_type(name)),
+            Err(_) => (*entry.record()).clone(),
+        };
+        let view = match self.instances.get(record.instance) {
+            Some(instance) => instance.dispatcher.view(&entry.name).await.ok(),
+            None => None,
+        };
+        Ok(TypeStatus { record, view })
+    }
+
+    pub(super) fn node_status(&self) -> NodeStatus {
+        let parts = self.health.parts();
+        let draining = self.draining.load(Ordering::Relaxed);
+        let dispatches = parts.iter().any(|p| p.name != "store" && p.reachable);
+        NodeStatus {
+            node: self.config.node.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_s: self.started.elapsed().as_secs(),
+            ready: dispatches && !draining,
+            draining,
+            types_loaded: self.catalogue.len() as u64,
+            parts,
+        }
+    }
+}
+
+async fn check(dispatcher: Arc<dyn Dispatcher>) -> InstanceCheck {
+    let began = Instant::now();
+    match dispatcher.history().await {
+        Ok(history) => InstanceCheck {
+            history: Some(history),
+            round_trip_us: began.elapsed().as_micros() as u64,
+            error: None,
+        },
+        Err(error) => {
+            InstanceCheck { history: None, round_trip_us: 0, error: Some(error.to_string()) }
+        }
+    }
+}
+
+impl AdminApi for Service {
+    async fn list_types(&self, filter: TypeFilter) -> Result<Page<TypeRecord>, Error> {
+        Ok(self.parts.store.list_types(&filter).await?)
+    }
+
+    async fn alter_type(
+        &self,
+        name: &str,
+        change: TypeChange,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let name = TypeName::parse(name)?;
+        let record = self.parts.store.alter_type(&name, &change, actor).await?;
+        self.parts.changed(&record).await;
+        Ok(record)
+    }
+
+    async fn set_retired(
+        &self,
+        name: &str,
+        retired: bool,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let name = TypeName::parse(name)?;
+        let record = self.parts.store.set_retired(&name, retired, actor).await?;
+        self.parts.changed(&record).await;
+        Ok(record)
+    }
+
+    async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {
+        let mut found = Vec::new();
+        for record in self.parts.store.instances().await? {
+            let check = match self.parts.instances.get(record.id) {
+                Some(instance) => check(instance.dispatcher.clone()).await,
+                None => InstanceCheck {
+                    history: None,
+                    round_trip_us: 0,
+                    error: Some("this node is not connected to it yet".to_owned()),
+                },
+            };
+            found.push(InstanceStatus { record, check });
+        }
+        Ok(found)
+    }
+
+    async fn add_instance(
+        &self,
+        spec: InstanceSpec,
+        test: bool,
+        actor: &str,
+    ) -> Result<InstanceRecord, Error> {
+        spec.validate()?;
+        let dispatcher = self.parts.instances.connect_once(&spec)?;
+        if test && let Some(error) = check(dispatcher).await.error {
+            return Err(super::unavailable(error));
+        }
+        let record = self.parts.store.add_instance(&spec, actor).await?;
+        refresh_instances(&self.parts).await?;
+        Ok(record)
+    }
+
+    async fn test_instance(&self, target: InstanceTarget) -> Result<InstanceCheck, Error> {
+        let spec = match target {
+            InstanceTarget::Spec(spec) => spec,
+            InstanceTarget::Name(name) => {
+                let all = self.parts.store.instances().await?;
+                let found = all.into_iter().find(|i| i.name == name).ok_or_else(|| {
+                    Error::new(
+                        ErrorCode::UnknownInstance,
+                        format!("no Redis instance is called {name:?}"),
+                    )
+                })?;
+                if let Some(instance) = self.parts.instances.get(found.id) {
+                    return Ok(check(instance.dispatcher.clone()).await);
+                }
+                InstanceSpec { name: found.name, url: found.url }
+            }
+        };
+        Ok(check(self.parts.instances.connect_once(&spec)?).await)
+    }
+
+    async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), Error> {
+        self.parts.store.remove_instance(name, actor).await?;
+        Ok(refresh_instances(&self.parts).await?)
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
+        Ok(self.parts.store.audit(limit.clamp(1, 1_000)).await?)
+    }
+
+    async fn range_log(&self, name: &str, limit: u32) -> Result<Vec<RangeLogEntry>, Error> {
+        let entry = self.parts.find(name).await?;
+        Ok(self.parts.store.range_log(&entry.name, limit.clamp(1, 1_000)).await?)
+    }
+}

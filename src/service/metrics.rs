@@ -1,0 +1,113 @@
+//! What operators see of the service itself; the fronts have metrics of their own.
+
+use prometheus::{
+    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+};
+
+/// Metrics of ranges and refills.
+#[derive(Clone)]
+pub struct ServiceMetrics {
+    /// `idgen_refills_total{result}`: published, refused, held, done, failed.
+    pub refills: IntCounterVec,
+    /// `idgen_refill_range_ids`: length of the ranges that refills published.
+    pub refill_length: Histogram,
+    /// `idgen_refill_duration_seconds`: from the try for the lock to the publication.
+    pub refill_duration: Histogram,
+    /// `idgen_lock_contention_total`: a refill found the lock held.
+    pub lock_contention: IntCounter,
+    /// `idgen_lock_takeovers_total`: a silent holder lost its lock to this node.
+    pub lock_takeovers: IntCounter,
+    /// `idgen_stale_histories_total{where}`: data that may have been rolled
+    /// back was met and dropped, by the dispatcher or by this node.
+    pub stale_histories: IntCounterVec,
+    /// `idgen_burnt_ranges_total{reason}`: allocated, but never published.
+    pub burnt_ranges: IntCounterVec,
+    /// `idgen_burnt_ids_total`: ids in such ranges, and ids taken for callers
+    /// that were gone.
+    pub burnt_ids: IntCounter,
+    /// `idgen_order_drops_total`: answers below an id that this node had
+    /// returned already.
+    pub order_drops: IntCounter,
+    /// `idgen_takes_total`: calls to dispatchers for ids; ids ÷ takes is how
+    /// well waiting callers are coalesced.
+    pub takes: IntCounter,
+    /// `idgen_runway_seconds{type}`: how long the ids at hand last at the
+    /// current rate, with the range store down.
+    pub runway: GaugeVec,
+    /// `idgen_ids_left{type}`: ids at hand in the dispatcher.
+    pub left: IntGaugeVec,
+    /// `idgen_part_up{part}`: whether the store and each instance answer.
+    pub part_up: IntGaugeVec,
+}
+
+impl ServiceMetrics {
+    /// Makes the metrics and registers them. Fails when they are registered already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name: &str, help: &str| IntCounter::new(name, help);
+        let counters = |name: &str, help: &str, label: &str| {
+            IntCounterVec::new(Opts::new(name, help), &[label])
+        };
+        // 1 000 to 100 000 000 ids, the default limits, by decades.
+        let lengths = prometheus::exponential_buckets(1_000.0, 10.0, 6)?;
+        // 1 ms, a store on the same machine, to 8 s, above every time limit.
+        let durations = prometheus::exponential_buckets(0.001, 2.0, 14)?;
+        let metrics = ServiceMetrics {
+            refills: counters("idgen_refills_total", "Refills by result", "result")?,
+            refill_length: Histogram::with_opts(
+                HistogramOpts::new("idgen_refill_range_ids", "Length of published ranges")
+                    .buckets(lengths),
+            )?,
+            refill_duration: Histogram::with_opts(
+                HistogramOpts::new("idgen_refill_duration_seconds", "Duration of refills")
+                    .buckets(durations),
+            )?,
+            lock_contention: counter(
+                "idgen_lock_contention_total",
+                "Refills that found the lock held",
+            )?,
+            lock_takeovers: counter(
+                "idgen_lock_takeovers_total",
+                "Locks taken over from a silent holder",
+            )?,
+            stale_histories: counters(
+                "idgen_stale_histories_total",
+                "Data that may have been rolled back, met and dropped",
+                "where",
+            )?,
+            burnt_ranges: counters(
+                "idgen_burnt_ranges_total",
+                "Ranges allocated but never published",
+                "reason",
+            )?,
+            burnt_ids: counter("idgen_burnt_ids_total", "Ids that nobody will ever get")?,
+            order_drops: counter(
+                "idgen_order_drops_total",
+                "Answers below an id that was returned already",
+            )?,
+            takes: counter("idgen_takes_total", "Calls to dispatchers for ids")?,
+            runway: GaugeVec::new(
+                Opts::new("idgen_runway_seconds", "How long the ids at hand last"),
+                &["type"],
+            )?,
+            left: IntGaugeVec::new(Opts::new("idgen_ids_left", "Ids at hand"), &["type"])?,
+            part_up: IntGaugeVec::new(
+                Opts::new("idgen_part_up", "Whether the store and each instance answer"),
+                &["part"],
+            )?,
+        };
+        registry.register(Box::new(metrics.refills.clone()))?;
+        registry.register(Box::new(metrics.refill_length.clone()))?;
+        registry.register(Box::new(metrics.refill_duration.clone()))?;
+        registry.register(Box::new(metrics.lock_contention.clone()))?;
+        registry.register(Box::new(metrics.lock_takeovers.clone()))?;
+        registry.register(Box::new(metrics.stale_histories.clone()))?;
+        registry.register(Box::new(metrics.burnt_ranges.clone()))?;
+        registry.register(Box::new(metrics.burnt_ids.clone()))?;
+        registry.register(Box::new(metrics.order_drops.clone()))?;
+        registry.register(Box::new(metrics.takes.clone()))?;
+        registry.register(Box::new(metrics.runway.clone()))?;
+        registry.register(Box::new(metrics.left.clone()))?;
+        registry.register(Box::new(metrics.part_up.clone()))?;
+        Ok(metrics)
+    }
+}

@@ -1,0 +1,232 @@
+//! Refill: allocate the next range in the store, publish it in the dispatcher.
+//!
+//! 1. Get the type's refill lock. It only saves work: safety lies in the
+//!    checks of the store (row lock, history, floor) and of the publication
+//!    (history, token, order).
+//! 2. Look whether the range is still due: somebody may have been faster.
+//! 3. Allocate, showing a sign of life all the while, so that nobody takes a
+//!    living holder for a dead one, however slow the store is.
+//! 4. Publish under the history and the token that the refill began with.
+//!    A refused range is burnt, and so is one whose fate is unknown.
+//! 5. Release the lock, whatever happened.
+//!
+//! One refill per type and node at a time, a bounded number per node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+use super::catalogue::TypeEntry;
+use super::instances::Instance;
+use super::{Parts, unavailable};
+use crate::domain::{Error, Usage};
+use crate::ports::{
+    Allocation, LockOutcome, NextRange, Publication, PublishOutcome, StoreError, View,
+};
+
+/// Starts a refill of the type, unless one runs or has just failed.
+pub(super) fn start(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) {
+    if parts.stop.is_cancelled() || !entry.supply.try_start() {
+        return;
+    }
+    let (parts, entry) = (parts.clone(), entry.clone());
+    let tasks = parts.tasks.clone();
+    tasks.spawn(async move {
+        let result = match parts.refill_permits.acquire().await {
+            Ok(_permit) => run(&parts, &entry).await,
+            Err(_) => Ok(Outcome::Held),
+        };
+        let label = match &result {
+            Ok(outcome) => outcome.label(),
+            Err(_) => "failed",
+        };
+        parts.metrics.refills.with_label_values(&[label]).inc();
+        if let Err(error) = &result {
+            tracing::warn!(id_type = %entry.name, %error, "refill failed");
+        }
+        entry.supply.finished(result.map(|outcome| outcome.has_ids()));
+        entry.sequence.wake();
+    });
+}
+
+/// How a refill ended.
+enum Outcome {
+    /// It published a range.
+    Published,
+    /// Its range was refused and burnt.
+    Refused,
+    /// Another node holds the lock, and nobody here is in need.
+    Held,
+    /// Another node was faster.
+    Done,
+}
+
+impl Outcome {
+    fn label(&self) -> &'static str {
+        match self {
+            Outcome::Published => "published",
+            Outcome::Refused => "refused",
+            Outcome::Held => "held",
+            Outcome::Done => "done",
+        }
+    }
+
+    /// Whether there are ids at hand now; `None` where nothing was tried.
+    fn has_ids(&self) -> Option<bool> {
+        match self {
+            Outcome::Published | Outcome::Done => Some(true),
+            Outcome::Refused => Some(false),
+            Outcome::Held => None,
+        }
+    }
+}
+
+async fn run(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) -> Result<Outcome, Error> {
+    let began = Instant::now();
+    let record = entry.record();
+    let instance = parts
+        .instances
+        .get(record.instance)
+        .ok_or_else(|| unavailable(format!("Redis instance {} is not known", record.instance)))?;
+    let token = parts.entropy.token();
+    let ttl = Duration::from_millis(record.lock_ttl_ms as u64);
+    if let Some(outcome) = lock(parts, entry, &instance, &token, ttl).await? {
+        return Ok(outcome);
+    }
+    let result = refill_under_lock(parts, entry, &instance, &token, ttl).await;
+    // A lock that cannot be released ends by itself, or is taken over.
+    let _ = instance.dispatcher.unlock(&entry.name, &token).await;
+    if let Ok(Outcome::Published) = result {
+        parts.metrics.refill_duration.observe(began.elapsed().as_secs_f64());
+    }
+    result
+}
+
+/// Gets the lock; otherwise says why this refill need not go on.
+async fn lock(
+    parts: &Parts,
+    entry: &TypeEntry,
+    instance: &Instance,
+    token: &str,
+    ttl: Duration,
+) -> Result<Option<Outcome>, Error> {
+    let grace = parts.config.takeover_grace;
+    loop {
+        // Only when callers are in need is a silent holder worth a takeover.
+        let take_over_after = entry.supply.is_starving().then_some(grace);
+        match instance.dispatcher.lock(&entry.name, token, ttl, take_over_after).await? {
+            LockOutcome::Acquired => return Ok(None),
+            LockOutcome::TakenOver => {
+                parts.metrics.lock_takeovers.inc();
+                tracing::warn!(id_type = %entry.name, "took the refill lock over from a silent holder");
+                return Ok(None);
+            }
+            LockOutcome::Held => parts.metrics.lock_contention.inc(),
+        }
+        if !entry.supply.is_starving() || parts.stop.is_cancelled() {
+            return Ok(Some(Outcome::Held));
+        }
+        tokio::time::sleep(grace / 10).await;
+        let view = instance.dispatcher.view(&entry.name).await?;
+        if view.left() > 0 {
+            return Ok(Some(Outcome::Done));
+        }
+    }
+}
+
+async fn refill_under_lock(
+    parts: &Parts,
+    entry: &TypeEntry,
+    instance: &Instance,
+    token: &str,
+    ttl: Duration,
+) -> Result<Outcome, Error> {
+    let view = instance.dispatcher.view(&entry.name).await?;
+    entry.supply.raise_floor(view.highest_end());
+    let replaces = entry.supply.is_distrusted();
+    if !view.is_due() && !replaces {
+        return Ok(Outcome::Done);
+    }
+    let request = NextRange {
+        name: &entry.name,
+        target: Some((instance.record.id, &view.history)),
+        usage: usage(&view, entry.sequence.demand()),
+        floor: entry.supply.floor(),
+        owner: &parts.config.node,
+    };
+    let allocation = allocate(parts, entry, instance, token, ttl, request).await?;
+    entry.supply.raise_floor(allocation.range.end());
+    let publication = Publication {
+        range: allocation.range,
+        update_id: allocation.update_id,
+        history: &view.history,
+        token,
+        replaces,
+    };
+    let burn = |reason: &str| {
+        parts.metrics.burnt_ranges.with_label_values(&[reason]).inc();
+        parts.metrics.burnt_ids.inc_by(allocation.range.len());
+        tracing::warn!(
+            id_type = %entry.name, range = %allocation.range, reason, "a range was burnt"
+        );
+    };
+    match instance.dispatcher.publish(&entry.name, publication).await {
+        Ok(PublishOutcome::Published) => {
+            parts.metrics.refill_length.observe(allocation.range.len() as f64);
+            entry.supply.distrust(false);
+            // The store has just recorded this history as the current one.
+            entry.supply.note_live(&view.history, entry.record().history.as_ref(), None);
+            tracing::info!(id_type = %entry.name, range = %allocation.range, "published a range");
+            Ok(Outcome::Published)
+        }
+        Ok(PublishOutcome::Refused(refusal)) => {
+            burn(refusal.as_str());
+            Ok(Outcome::Refused)
+        }
+        Err(error) => {
+            burn("unknown");
+            Err(error.into())
+        }
+    }
+}
+
+/// The use since the last publication, and what callers wait for on top.
+/// Unknown after Redis lost its data, and within the first millisecond.
+fn usage(view: &View, demand: u64) -> Option<Usage> {
+    (view.is_live() && view.age_ms > 0)
+        .then(|| Usage { consumed: view.used.saturating_add(demand), elapsed_ms: view.age_ms })
+}
+
+/// Asks the store, and shows a sign of life until it has answered.
+async fn allocate(
+    parts: &Parts,
+    entry: &TypeEntry,
+    instance: &Instance,
+    token: &str,
+    ttl: Duration,
+    request: NextRange<'_>,
+) -> Result<Allocation, Error> {
+    let period = parts.config.takeover_grace / 4;
+    let mut signs = interval_at(Instant::now() + period, period);
+    signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut answer = parts.store.next_range(request);
+    let result = loop {
+        tokio::select! {
+            result = &mut answer => break result,
+            _ = signs.tick() => {
+                // Lost or not: the publication finds out. A sign must not hold
+                // the answer of the store up.
+                let _ = timeout(period, instance.dispatcher.renew(&entry.name, token, ttl)).await;
+            }
+        }
+    };
+    if let Err(StoreError::NotAssigned { .. } | StoreError::Superseded { .. }) = &result {
+        let _ = parts.refresh(&entry.name).await;
+    }
+    if let Err(StoreError::Superseded { .. }) = &result {
+        parts.metrics.stale_histories.with_label_values(&["store"]).inc();
+        instance.dispatcher.reset().await;
+    }
+    Ok(result?)
+}

@@ -1,0 +1,358 @@
+//! Coalescing: one call to the dispatcher takes for everyone who waits.
+//!
+//! Callers queue up. A driver, which exists only while somebody waits, takes
+//! out all that wait, asks the dispatcher once for the sum, hands the ids out
+//! in the order of arrival, and goes on with those that came meanwhile: no
+//! timer, and at most one call per type and node in flight.
+//!
+//! Promises. Only callers that waited when the call was sent get its ids:
+//! somebody who came later may have seen a larger id from another node. Ids
+//! that nobody wants any more are burnt, never kept for a later caller. No id
+//! at or below one that this node has returned is returned again. Every caller
+//! is answered by its deadline, by the driver: callers have no timers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::catalogue::TypeEntry;
+use super::{Parts, refill, unavailable};
+use crate::domain::{Error, ErrorCode, IdRange, State};
+use crate::ports::{TakeOutcome, Taken};
+
+/// Most ids in one call to the dispatcher; bounds the answer to one batch.
+const MAX_TAKE: u64 = 10_000_000;
+/// While nothing is at hand: look again after so long even without news.
+const POLL: Duration = Duration::from_millis(50);
+/// After a dispatcher failed: try again after so long.
+const RETRY: Duration = Duration::from_millis(20);
+/// Callers wait while the store is asked about a history: not for long.
+const STORE_QUESTION: Duration = Duration::from_millis(250);
+
+/// The ids of one call: nearly always one range.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) first: IdRange,
+    /// What follows, where ranges ended in between. Does not allocate when empty.
+    pub(super) rest: Vec<IdRange>,
+}
+
+/// The callers that wait for ids of one type.
+#[derive(Default)]
+pub(super) struct Sequence {
+    queue: Mutex<Queue>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiters: VecDeque<Waiter>,
+    /// Whether a driver is at work.
+    driven: bool,
+}
+
+struct Waiter {
+    /// How many ids are still missing.
+    missing: u64,
+    got: Option<Granted>,
+    deadline: Instant,
+    reply: oneshot::Sender<Result<Granted, Error>>,
+}
+
+impl Sequence {
+    /// Something changed: the driver looks again.
+    pub(super) fn wake(&self) {
+        self.news.notify_one();
+    }
+
+    /// Ids that callers wait for now.
+    pub(super) fn demand(&self) -> u64 {
+        let queue = self.queue.lock().expect("never poisoned");
+        queue.waiters.iter().map(|w| w.missing).sum()
+    }
+}
+
+/// `count` ids of the type for one caller.
+pub(super) async fn acquire(
+    parts: &Arc<Parts>,
+    entry: &Arc<TypeEntry>,
+    count: u64,
+) -> Result<Granted, Error> {
+    let (reply, answer) = oneshot::channel();
+    let drive_now = {
+        let mut queue = entry.sequence.queue.lock().expect("never poisoned");
+        if queue.waiters.len() >= parts.config.max_waiting {
+            return Err(Error::new(
+                ErrorCode::Overloaded,
+                format!(
+                    "{} calls wait for id type {} already",
+                    parts.config.max_waiting, entry.name
+                ),
+            ));
+        }
+        let deadline = Instant::now() + parts.config.deadline;
+        queue.waiters.push_back(Waiter { missing: count, got: None, deadline, reply });
+        !std::mem::replace(&mut queue.driven, true)
+    };
+    if drive_now {
+        let driver = Driver { parts: parts.clone(), entry: entry.clone() };
+        parts.tasks.spawn(driver.run());
+    }
+    answer.await.unwrap_or_else(|_| Err(unavailable("the node is shutting down")))
+}
+
+struct Driver {
+    parts: Arc<Parts>,
+    entry: Arc<TypeEntry>,
+}
+
+/// What to do when a batch could not be served whole.
+enum Then {
+    /// Ask the dispatcher again at once.
+    Again,
+    /// Wait for news, at most until then.
+    Wait(Duration),
+}
+
+impl Driver {
+    async fn run(self) {
+        let mut batch = VecDeque::new();
+        let mut trouble: Option<Error> = None;
+        loop {
+            if !self.collect(&mut batch) {
+                return;
+            }
+            let then = match self.serve(&mut batch).await {
+                Ok(then) => {
+                    if batch.is_empty() {
+                        trouble = None;
+                    }
+                    then
+                }
+                Err(error) => {
+                    trouble = Some(error);
+                    Then::Wait(RETRY)
+                }
+            };
+            if batch.is_empty() {
+                continue;
+            }
+            if let Some(verdict) = self.verdict() {
+                for waiter in batch.drain(..) {
+                    let _ = waiter.reply.send(Err(verdict.clone()));
+                }
+                continue;
+            }
+            self.expire(&mut batch, trouble.as_ref());
+            let Some(first) = batch.front() else { continue };
+            if let Then::Wait(longest) = then {
+                let until = first.deadline.min(Instant::now() + longest);
+                self.put_back(&mut batch);
+                tokio::select! {
+                    () = self.entry.sequence.news.notified() => {}
+                    () = sleep_until(until) => {}
+                    () = self.parts.stop.cancelled() => return self.abandon(),
+                }
+            }
+        }
+    }
+
+    /// Moves all who wait into `batch`, in order of arrival. False when nobody
+    /// waits: then there is no driver any more.
+    fn collect(&self, batch: &mut VecDeque<Waiter>) -> bool {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        if batch.is_empty() {
+            std::mem::swap(batch, &mut queue.waiters);
+        } else {
+            batch.append(&mut queue.waiters);
+        }
+        batch.retain(|waiter| !waiter.reply.is_closed());
+        if batch.is_empty() {
+            queue.driven = false;
+            self.entry.supply.set_starving(false);
+            return false;
+        }
+        true
+    }
+
+    /// Those who still wait go back to the head of the queue, where they count
+    /// as demand, and as load.
+    fn put_back(&self, batch: &mut VecDeque<Waiter>) {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        batch.append(&mut queue.waiters);
+        std::mem::swap(batch, &mut queue.waiters);
+    }
+
+    /// Takes once for the whole batch; who got all its ids leaves the batch.
+    async fn serve(&self, batch: &mut VecDeque<Waiter>) -> Result<Then, Error> {
+        let record = self.entry.record();
+        let Some(instance) = self.parts.instances.get(record.instance) else {
+            return Err(unavailable(format!(
+                "Redis instance {} of id type {} is not known to this node",
+                record.instance, self.entry.name
+            )));
+        };
+        if record.state == State::Retired {
+            return Ok(Then::Wait(POLL)); // the verdict answers
+        }
+        let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
+        let deadline = batch.front().expect("somebody waits").deadline;
+        self.parts.metrics.takes.inc();
+        let outcome = timeout_at(deadline, instance.dispatcher.take(&self.entry.name, wanted))
+            .await
+            .map_err(|_| unavailable("the Redis instance did not answer in time"))??;
+        let taken = match outcome {
+            TakeOutcome::Taken(taken) => taken,
+            TakeOutcome::Stale { history } => {
+                // Also the answer for a type that was never loaded: only one
+                // that was can be stale.
+                if record.history.as_ref().is_some_and(|h| *h != history) {
+                    self.parts.metrics.stale_histories.with_label_values(&["dispatcher"]).inc();
+                }
+                self.starve();
+                return Ok(Then::Wait(POLL));
+            }
+        };
+        if !self.may_use(&taken).await {
+            instance.dispatcher.reset().await;
+            return Err(unavailable("the Redis instance was replaced by another server"));
+        }
+        let whole = self.hand_out(&taken, batch);
+        if taken.due && !batch.is_empty() {
+            self.starve();
+        } else if taken.due {
+            self.entry.supply.touch();
+            self.entry.supply.set_starving(false);
+            refill::start(&self.parts, &self.entry);
+        } else {
+            self.entry.supply.set_starving(false);
+        }
+        match batch.is_empty() || (whole && !taken.due) {
+            true => Ok(Then::Again),
+            false => Ok(Then::Wait(POLL)),
+        }
+    }
+
+    fn starve(&self) {
+        self.entry.supply.touch();
+        self.entry.supply.set_starving(true);
+        refill::start(&self.parts, &self.entry);
+    }
+
+    /// Whether ids taken under this history may be returned: not when the
+    /// store knows that another history succeeded it (an old master, cut off).
+    async fn may_use(&self, taken: &Taken) -> bool {
+        let record = self.entry.record();
+        if record.history.as_ref() == Some(&taken.history) {
+            return true;
+        }
+        if self.entry.supply.is_known_live(&taken.history, record.history.as_ref()) {
+            return true;
+        }
+        let question = self.parts.store.is_superseded(&self.entry.name, &taken.history);
+        match timeout(STORE_QUESTION, question).await {
+            Ok(Ok(false)) => {
+                self.entry.supply.note_live(&taken.history, record.history.as_ref(), None);
+                true
+            }
+            Ok(Ok(true)) => {
+                let ids = taken.ranges.iter().map(|r| r.len()).sum();
+                self.parts.metrics.burnt_ids.inc_by(ids);
+                self.parts.metrics.stale_histories.with_label_values(&["node"]).inc();
+                tracing::warn!(
+                    id_type = %self.entry.name, history = %taken.history,
+                    "dropped ids of a server that was replaced"
+                );
+                false
+            }
+            // The store is away: nothing says that the history is old. Ask
+            // again soon, but not for every batch.
+            Ok(Err(_)) | Err(_) => {
+                let soon = Some(Duration::from_secs(1));
+                self.entry.supply.note_live(&taken.history, record.history.as_ref(), soon);
+                true
+            }
+        }
+    }
+
+    /// Gives the ids to the batch, in order. Returns whether all were in
+    /// order; what is not is dropped.
+    fn hand_out(&self, taken: &Taken, batch: &mut VecDeque<Waiter>) -> bool {
+        let mut in_order = true;
+        for range in &taken.ranges {
+            if !self.entry.supply.advance(*range) {
+                in_order = false;
+                self.parts.metrics.order_drops.inc();
+                self.parts.metrics.burnt_ids.inc_by(range.len());
+                tracing::error!(
+                    id_type = %self.entry.name, %range,
+                    "dropped ids at or below one that was returned already"
+                );
+                self.entry.supply.distrust(true);
+                self.entry.supply.set_starving(true);
+                refill::start(&self.parts, &self.entry);
+                continue;
+            }
+            let mut rest = Some(*range);
+            while let (Some(ids), Some(waiter)) = (rest, batch.front_mut()) {
+                let (head, tail) = ids.split(waiter.missing);
+                waiter.missing -= head.len();
+                match &mut waiter.got {
+                    None => waiter.got = Some(Granted { first: head, rest: Vec::new() }),
+                    Some(granted) => granted.rest.push(head),
+                }
+                rest = tail;
+                if waiter.missing == 0 {
+                    let waiter = batch.pop_front().expect("it is at the front");
+                    let granted = waiter.got.expect("just given");
+                    if waiter.reply.send(Ok(granted)).is_err() {
+                        self.parts.metrics.burnt_ids.inc(); // the caller is gone
+                    }
+                }
+            }
+            if let Some(unwanted) = rest {
+                self.parts.metrics.burnt_ids.inc_by(unwanted.len());
+            }
+        }
+        in_order
+    }
+
+    /// Why nobody will get ids, however long they wait.
+    fn verdict(&self) -> Option<Error> {
+        if self.entry.record().state == State::Retired {
+            return Some(Error::new(
+                ErrorCode::Retired,
+                format!("id type {} is retired", self.entry.name),
+            ));
+        }
+        self.entry.supply.verdict()
+    }
+
+    /// Answers those whose time is up.
+    fn expire(&self, batch: &mut VecDeque<Waiter>, trouble: Option<&Error>) {
+        let now = Instant::now();
+        while batch.front().is_some_and(|w| w.deadline <= now) {
+            let waiter = batch.pop_front().expect("just seen");
+            let reason = trouble.cloned().or_else(|| self.entry.supply.error());
+            let error = match reason {
+                Some(error) => error,
+                None => Error::new(
+                    ErrorCode::Deadline,
+                    format!("no ids of type {} within the deadline", self.entry.name),
+                ),
+            };
+            let _ = waiter.reply.send(Err(error));
+        }
+    }
+
+    /// The node stops: whoever waits is told so by the dropped channel.
+    fn abandon(self) {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        queue.waiters.clear();
+        queue.driven = false;
+    }
+}

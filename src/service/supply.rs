@@ -1,0 +1,197 @@
+//! What a node remembers of the supply of one type: how high ids have gone,
+//! and whether a refill runs.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::{Error, ErrorCode, History, IdRange};
+
+/// After a refill that failed, or that another node does, the next try waits
+/// so long, doubling up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// Callers that wait must notice within a second that a store is back.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// See the module.
+pub(super) struct Supply {
+    /// The highest range end that this node has seen for the type (the floor).
+    floor: AtomicI64,
+    /// Whether callers wait for ids that are not there.
+    starving: AtomicBool,
+    /// The highest id that this node has returned.
+    returned: AtomicI64,
+    /// Whether the dispatcher gave ids below that: what it holds must go.
+    distrusted: AtomicBool,
+    /// A history that the store does not call superseded, and what the store
+    /// called current when it was asked: asked again when that changes.
+    live_history: Mutex<Option<LiveHistory>>,
+    refill: Mutex<RefillState>,
+}
+
+struct LiveHistory {
+    history: History,
+    recorded: Option<History>,
+    ask_again: Option<Instant>,
+}
+
+#[derive(Default)]
+struct RefillState {
+    running: bool,
+    not_before: Option<Instant>,
+    pause: Duration,
+    /// Why the latest refill failed; cleared by one that did not.
+    error: Option<Error>,
+    last_take: Option<Instant>,
+}
+
+impl Supply {
+    pub(super) fn new(floor: i64) -> Self {
+        Supply {
+            floor: AtomicI64::new(floor),
+            starving: AtomicBool::new(false),
+            returned: AtomicI64::new(0),
+            distrusted: AtomicBool::new(false),
+            live_history: Mutex::default(),
+            refill: Mutex::default(),
+        }
+    }
+
+    /// The floor for the next range: above every end seen, and above every id
+    /// returned.
+    pub(super) fn floor(&self) -> i64 {
+        let returned = self.returned.load(Ordering::Relaxed);
+        self.floor.load(Ordering::Relaxed).max(returned + 1)
+    }
+
+    pub(super) fn distrust(&self, distrusted: bool) {
+        self.distrusted.store(distrusted, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_distrusted(&self) -> bool {
+        self.distrusted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn raise_floor(&self, end: i64) {
+        self.floor.fetch_max(end, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_starving(&self) -> bool {
+        self.starving.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_starving(&self, starving: bool) {
+        self.starving.store(starving, Ordering::Relaxed);
+    }
+
+    /// Whether `range` lies above everything returned so far; if so it counts
+    /// as returned. Called by the one driver of the type.
+    pub(super) fn advance(&self, range: IdRange) -> bool {
+        if range.start() <= self.returned.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.returned.store(range.last(), Ordering::Relaxed);
+        true
+    }
+
+    /// Whether the store was asked about `history` already, and `recorded` is
+    /// still what it calls current.
+    pub(super) fn is_known_live(&self, history: &History, recorded: Option<&History>) -> bool {
+        let known = self.live_history.lock().expect("never poisoned");
+        known.as_ref().is_some_and(|known| {
+            known.history == *history
+                && known.recorded.as_ref() == recorded
+                && known.ask_again.is_none_or(|t| Instant::now() < t)
+        })
+    }
+
+    /// The store does not call `history` superseded; or, for `span`, it could
+    /// not be asked.
+    pub(super) fn note_live(
+        &self,
+        history: &History,
+        recorded: Option<&History>,
+        span: Option<Duration>,
+    ) {
+        let known = LiveHistory {
+            history: history.clone(),
+            recorded: recorded.cloned(),
+            ask_again: span.map(|s| Instant::now() + s),
+        };
+        *self.live_history.lock().expect("never poisoned") = Some(known);
+    }
+
+    /// Whether a refill may start now; if so it counts as running, and
+    /// [`finished`](Self::finished) must follow.
+    pub(super) fn try_start(&self) -> bool {
+        let mut refill = self.refill.lock().expect("never poisoned");
+        let now = Instant::now();
+        if refill.running || refill.not_before.is_some_and(|t| t > now) {
+            return false;
+        }
+        refill.running = true;
+        true
+    }
+
+    /// The refill ended: with ids at hand (`Some(true)`), with a range that was
+    /// burnt (`Some(false)`), without a try because another node is at it
+    /// (`None`), or with an error.
+    pub(super) fn finished(&self, result: Result<Option<bool>, Error>) {
+        let mut refill = self.refill.lock().expect("never poisoned");
+        refill.running = false;
+        match result {
+            Ok(Some(true)) => {
+                refill.error = None;
+                refill.pause = Duration::ZERO;
+                refill.not_before = None;
+                return;
+            }
+            Ok(None) => {
+                // Soon again, always: when the ids run out meanwhile, callers
+                // must not wait for a pause before the holder is looked at.
+                refill.not_before = Some(Instant::now() + FIRST_PAUSE);
+                return;
+            }
+            Ok(Some(false)) => {}
+            Err(error) => refill.error = Some(error),
+        }
+        refill.pause = (refill.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        refill.not_before = Some(Instant::now() + refill.pause);
+    }
+
+    /// Why the latest refill failed.
+    pub(super) fn error(&self) -> Option<Error> {
+        self.refill.lock().expect("never poisoned").error.clone()
+    }
+
+    /// Why no refill will succeed until somebody changes the type. Holds until
+    /// the next try is allowed.
+    pub(super) fn verdict(&self) -> Option<Error> {
+        let refill = self.refill.lock().expect("never poisoned");
+        let is_final = |e: &&Error| {
+            matches!(e.code, ErrorCode::Exhausted | ErrorCode::Retired | ErrorCode::UnknownType)
+        };
+        let holds = refill.not_before.is_some_and(|t| Instant::now() < t);
+        refill.error.as_ref().filter(is_final).filter(|_| holds).cloned()
+    }
+
+    /// The type was changed: what failed before may succeed now.
+    pub(super) fn forgive(&self) {
+        let mut refill = self.refill.lock().expect("never poisoned");
+        refill.error = None;
+        refill.not_before = None;
+    }
+
+    /// Notes that the type is in use.
+    pub(super) fn touch(&self) {
+        self.refill.lock().expect("never poisoned").last_take = Some(Instant::now());
+    }
+
+    /// Whether the type was in use within `span`.
+    pub(super) fn used_within(&self, span: Duration) -> bool {
+        let refill = self.refill.lock().expect("never poisoned");
+        refill.last_take.is_some_and(|t| t.elapsed() < span)
+    }
+}

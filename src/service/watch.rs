@@ -1,0 +1,210 @@
+//! Keeping the node's view of the world fresh.
+//!
+//! Three tasks: the feed of changes of the range store, the news of each
+//! dispatcher, and a look at the health of everything. Each survives errors;
+//! what it missed it makes up for when the other side is back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Parts;
+use super::api::PartStatus;
+use super::instances::Instance;
+use crate::domain::{Error, InstanceRecord};
+use crate::ports::{Announcement, StoreError, Subject};
+
+/// Half of the second within which every change must be known to every node.
+const FEED_PERIOD: Duration = Duration::from_millis(500);
+/// How old a statement about health may be.
+const HEALTH_PERIOD: Duration = Duration::from_secs(1);
+/// A type without a take for so long has no runway.
+const RUNWAY_SPAN: Duration = Duration::from_secs(60);
+
+/// What the last look at the parts found.
+#[derive(Default)]
+pub(super) struct Health {
+    parts: RwLock<BTreeMap<String, PartStatus>>,
+}
+
+impl Health {
+    pub(super) fn parts(&self) -> Vec<PartStatus> {
+        self.parts.read().expect("never poisoned").values().cloned().collect()
+    }
+}
+
+/// Reads where the feed is, connects the instances, and starts the tasks.
+pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
+    let seq = parts.store.latest_change().await?;
+    refresh_instances(parts).await?;
+    check_health(parts).await;
+    parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
+    parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
+    Ok(())
+}
+
+async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = task => {}
+        () = parts.stop.cancelled() => {}
+    }
+}
+
+async fn follow_feed(parts: Arc<Parts>, mut seq: i64) {
+    let mut ticks = interval(FEED_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        ticks.tick().await;
+        match catch_up(&parts, &mut seq).await {
+            Ok(()) => failing = false,
+            Err(error) if !failing => {
+                failing = true;
+                tracing::warn!(%error, "the range store's feed of changes cannot be read");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
+    loop {
+        let changes = parts.store.changes_since(*seq).await?;
+        if changes.is_empty() {
+            // A store that was restored from a backup counts again from less.
+            let latest = parts.store.latest_change().await?;
+            if latest < *seq {
+                tracing::warn!("the range store went back in time: reading everything again");
+                for entry in parts.catalogue.all() {
+                    parts.refresh(&entry.name).await?;
+                }
+                refresh_instances(parts).await?;
+                *seq = latest;
+            }
+            return Ok(());
+        }
+        for change in changes {
+            match change.subject {
+                Subject::Type(name) => parts.refresh(&name).await?,
+                Subject::Instances => refresh_instances(parts).await?,
+            }
+            *seq = change.seq;
+        }
+    }
+}
+
+/// Makes the live instances those of the store.
+pub(super) async fn refresh_instances(parts: &Arc<Parts>) -> Result<(), StoreError> {
+    let records = parts.store.instances().await?;
+    let (added, failed) = parts.instances.replace(records);
+    for (name, error) in failed {
+        tracing::error!(instance = name, %error, "a Redis instance cannot be used");
+    }
+    for instance in added {
+        tracing::info!(instance = instance.record.name, "connected a Redis instance");
+        parts.tasks.spawn(until_stopped(parts.clone(), hear_news(parts.clone(), &instance)));
+    }
+    Ok(())
+}
+
+/// Acts on the news of one instance, until it is gone.
+fn hear_news(parts: Arc<Parts>, instance: &Arc<Instance>) -> impl Future<Output = ()> + use<> {
+    let mut news = instance.dispatcher.subscribe();
+    let gone = instance.gone.clone();
+    async move {
+        loop {
+            let heard = tokio::select! {
+                heard = news.recv() => heard,
+                () = gone.cancelled() => return,
+            };
+            match heard {
+                Ok(Announcement::Range(name)) => {
+                    if let Some(entry) = parts.catalogue.get(name.as_str()) {
+                        entry.sequence.wake();
+                    }
+                }
+                Ok(Announcement::Type(name)) => {
+                    // The feed brings it again; an error here loses nothing.
+                    let _ = parts.refresh(&name).await;
+                }
+                Ok(Announcement::Resumed) | Err(RecvError::Lagged(_)) => {
+                    for entry in parts.catalogue.all() {
+                        entry.sequence.wake();
+                    }
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+async fn look_after_health(parts: Arc<Parts>) {
+    let mut ticks = interval(HEALTH_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        check_health(&parts).await;
+        measure_runway(&parts).await;
+    }
+}
+
+async fn check_health(parts: &Arc<Parts>) {
+    let mut found = BTreeMap::new();
+    let mut put = |name: &str, kind, error: Option<String>| {
+        let up = parts.metrics.part_up.with_label_values(&[name]);
+        up.set(i64::from(error.is_none()));
+        let status = PartStatus { name: name.to_owned(), kind, reachable: error.is_none(), error };
+        found.insert(name.to_owned(), status);
+    };
+    let error = parts.store.ping().await.err();
+    put("store", parts.config.store_kind, error.map(|e| e.to_string()));
+    for instance in parts.instances.all() {
+        let kind = match instance.record.url == InstanceRecord::MEMORY_URL {
+            true => "memory",
+            false => "redis",
+        };
+        let error = instance.dispatcher.history().await.err();
+        put(&instance.record.name, kind, error.map(|e| e.to_string()));
+    }
+    let mut parts_found = parts.health.parts.write().expect("never poisoned");
+    for gone in parts_found.keys().filter(|name| !found.contains_key(*name)) {
+        let _ = parts.metrics.part_up.remove_label_values(&[gone]);
+    }
+    for (name, now) in &found {
+        let before = parts_found.get(name).is_none_or(|p| p.reachable);
+        match (&now.error, before) {
+            (Some(error), true) => tracing::error!(part = name, error, "lost"),
+            (None, false) => tracing::info!(part = name, "is back"),
+            _ => {}
+        }
+    }
+    *parts_found = found;
+}
+
+/// For types in use: ids at hand ÷ the rate since the last refill, as the
+/// dispatcher, and so the whole cluster, sees it.
+async fn measure_runway(parts: &Arc<Parts>) {
+    for entry in parts.catalogue.all() {
+        let labels = [entry.name.as_str()];
+        if !entry.supply.used_within(RUNWAY_SPAN) {
+            let _ = parts.metrics.runway.remove_label_values(&labels);
+            let _ = parts.metrics.left.remove_label_values(&labels);
+            continue;
+        }
+        let Some(instance) = parts.instances.get(entry.record().instance) else {
+            continue;
+        };
+        let Ok(view) = instance.dispatcher.view(&entry.name).await else {
+            continue;
+        };
+        parts.metrics.left.with_label_values(&labels).set(view.left() as i64);
+        if view.used > 0 && view.age_ms > 0 {
+            let per_second = view.used as f64 * 1_000.0 / view.age_ms as f64;
+            let runway = view.left() as f64 / per_second;
+            parts.metrics.runway.with_label_values(&labels).set(runway);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The Redis adapter against real servers.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use idgen::adapters::redis::{RedisDispatcher, RedisOptions};
+use idgen::domain::{IdRange, TypeName};
+use idgen::ports::conformance;
+use idgen::ports::{
+    DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, TakeOutcome,
+};
+use support::TempFolder;
+use support::redis::RedisServer;
+
+fn options() -> RedisOptions {
+    RedisOptions { timeout: Duration::from_secs(2), ca_file: None }
+}
+
+fn connect(url: &str) -> Arc<RedisDispatcher> {
+    Arc::new(RedisDispatcher::new(url, &options()).expect("a good URL"))
+}
+
+fn name() -> TypeName {
+    TypeName::parse("order").unwrap()
+}
+
+async fn publish(dispatcher: &dyn Dispatcher, start: i64, end: i64) {
+    let history = eventually(dispatcher).await;
+    let ttl = Duration::from_secs(10);
+    assert_eq!(dispatcher.lock(&name(), "t", ttl, None).await.unwrap(), LockOutcome::Acquired);
+    let range = IdRange::new(start, end).unwrap();
+    let publication =
+        Publication { range, update_id: start, history: &history, token: "t", replaces: false };
+    let outcome = dispatcher.publish(&name(), publication).await.unwrap();
+    assert_eq!(outcome, PublishOutcome::Published);
+    dispatcher.unlock(&name(), "t").await.unwrap();
+}
+
+/// Asks until the server answers; bounded.
+async fn eventually(dispatcher: &dyn Dispatcher) -> idgen::domain::History {
+    let answered = async {
+        loop {
+            match dispatcher.history().await {
+                Ok(history) => return history,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), answered).await.expect("the server answers")
+}
+
+async fn is_stale(dispatcher: &dyn Dispatcher) -> bool {
+    eventually(dispatcher).await;
+    matches!(dispatcher.take(&name(), 1).await.unwrap(), TakeOutcome::Stale { .. })
+}
+
+#[tokio::test]
+async fn conforms() {
+    let server = RedisServer::start();
+    conformance::dispatcher(connect(&server.url())).await;
+}
+
+#[tokio::test]
+async fn conforms_after_a_restart_from_an_old_snapshot() {
+    let mut server = RedisServer::start();
+    let dispatcher = connect(&server.url());
+    let asked = dispatcher.clone();
+    conformance::dispatcher_after_rollback(dispatcher, async || {
+        assert_eq!(server.cli(&["save"]), "OK");
+        server.kill();
+        server.start_again();
+        assert!(server.cli(&["exists", "idgen:{conform-rollback}"]) == "1", "the data came back");
+        eventually(&*asked).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn conforms_after_a_restart_from_an_append_only_file() {
+    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let dispatcher = connect(&server.url());
+    let asked = dispatcher.clone();
+    conformance::dispatcher_after_rollback(dispatcher, async || {
+        server.kill();
+        server.start_again();
+        assert!(server.cli(&["exists", "idgen:{conform-rollback}"]) == "1", "the data came back");
+        eventually(&*asked).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_promoted_replica_does_not_resume() {
+    let main = RedisServer::start();
+    let replica = RedisServer::start();
+    let dispatcher = connect(&main.url());
+    publish(&*dispatcher, 1, 1_001).await;
+    let port = main.port().to_string();
+    replica.cli(&["replicaof", "127.0.0.1", &port]);
+    let until = async |what: &str, holds: &dyn Fn() -> bool| {
+        let wait = async {
+            while !holds() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect(what);
+    };
+    until("the link is up", &|| {
+        replica.cli(&["info", "replication"]).contains("master_link_status:up")
+    })
+    .await;
+    // A server draws a new replid when its first replica attaches. Nothing was
+    // lost, but nobody can tell; the range is dropped as after any change.
+    assert!(is_stale(&*dispatcher).await);
+    publish(&*dispatcher, 1_001, 2_001).await;
+    let follower = connect(&replica.url());
+    until("the replica follows", &|| replica.cli(&["hget", "idgen:{order}", "end"]) == "2001")
+        .await;
+    let refused = follower.take(&name(), 1).await.unwrap_err();
+    assert!(matches!(refused, DispatchError::Unavailable(_)), "a replica refuses: {refused}");
+    replica.cli(&["replicaof", "no", "one"]);
+    assert!(is_stale(&*follower).await);
+    assert!(!is_stale(&*dispatcher).await);
+}
+
+#[tokio::test]
+async fn everything_flushed_is_stale_and_scripts_come_back() {
+    let server = RedisServer::start();
+    let dispatcher = connect(&server.url());
+    publish(&*dispatcher, 1, 1_001).await;
+    assert!(!is_stale(&*dispatcher).await);
+    assert_eq!(server.cli(&["script", "flush"]), "OK");
+    assert!(!is_stale(&*dispatcher).await, "a missing script is loaded again unnoticed");
+    server.cli(&["flushall"]);
+    assert!(is_stale(&*dispatcher).await);
+    publish(&*dispatcher, 1_001, 2_001).await;
+    assert!(!is_stale(&*dispatcher).await);
+}
+
+#[tokio::test]
+async fn a_silent_server_costs_one_time_limit_and_is_found_again() {
+    let server = RedisServer::start();
+    let short = RedisOptions { timeout: Duration::from_millis(200), ca_file: None };
+    let dispatcher = RedisDispatcher::new(&server.url(), &short).unwrap();
+    publish(&dispatcher, 1, 1_001).await;
+    server.signal("STOP");
+    let error = dispatcher.take(&name(), 1).await.unwrap_err();
+    assert!(error.to_string().contains("200 ms"), "{error}");
+    server.signal("CONT");
+    eventually(&dispatcher).await;
+    assert!(!is_stale(&dispatcher).await);
+}
+
+#[tokio::test]
+async fn passwords_and_users() {
+    let server = RedisServer::start_with(&["--requirepass", "pa:ss word"]);
+    let address = format!("127.0.0.1:{}", server.port());
+    let dispatcher = connect(&format!("redis://:pa%3Ass%20word@{address}"));
+    publish(&*dispatcher, 1, 1_001).await;
+    for url in [format!("redis://:wrong-secret@{address}"), format!("redis://{address}")] {
+        let error = connect(&url).take(&name(), 1).await.unwrap_err();
+        assert!(matches!(error, DispatchError::Unavailable(_)), "{error:?}");
+        assert!(!error.to_string().contains("wrong-secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_urls_say_so_without_the_secret() {
+    for url in
+        ["redis://:secret@", "redis://:secret@host:port", "redis://:secret@h:1/x", "nonsense"]
+    {
+        let error = RedisDispatcher::new(url, &options()).err().expect(url);
+        assert_eq!(error.field, Some("url"), "{error}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+    let nobody = connect(&format!("redis://127.0.0.1:{}", support::free_port()));
+    let error = nobody.take(&name(), 1).await.unwrap_err();
+    assert!(matches!(error, DispatchError::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = TempFolder::new("tls");
+    let certificates = support::tls::Certificates::create(folder.path());
+    let tls_port = support::free_port().to_string();
+    let arguments = [
+        "--tls-port",
+        &tls_port,
+        "--tls-cert-file",
+        certificates.server_cert.to_str().unwrap(),
+        "--tls-key-file",
+        certificates.server_key.to_str().unwrap(),
+        "--tls-ca-cert-file",
+        certificates.ca_cert.to_str().unwrap(),
+        "--tls-auth-clients",
+        "no",
+    ];
+    let _server = RedisServer::start_with(&arguments);
+    let url = format!("rediss://127.0.0.1:{tls_port}");
+    let trusting = RedisOptions { ca_file: Some(certificates.ca_cert.clone()), ..options() };
+    let dispatcher = RedisDispatcher::new(&url, &trusting).unwrap();
+    publish(&dispatcher, 1, 1_001).await;
+    let stranger = RedisDispatcher::new(&url, &options()).unwrap();
+    let error = stranger.take(&name(), 1).await.unwrap_err();
+    assert!(matches!(error, DispatchError::Unavailable(_)), "an unknown authority: {error:?}");
+}

@@ -1,0 +1,55 @@
+//! What tests of whole processes share: private servers, folders, ports.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub mod mariadb;
+pub mod mysql8;
+pub mod redis;
+pub mod sql_server;
+pub mod tls;
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use idgen::adapters::system::SystemEntropy;
+use idgen::ports::Entropy;
+
+/// A folder that is removed with everything in it on drop.
+pub struct TempFolder(PathBuf);
+
+impl TempFolder {
+    /// A new, empty folder; `label` makes it recognisable.
+    pub fn new(label: &str) -> Self {
+        let name = format!("idgen-{label}-{}", &SystemEntropy.token()[..12]);
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        TempFolder(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A loopback port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("a bound port").port()
+}
+
+/// Sends a signal, such as `"TERM"`, to one process.
+pub fn send_signal(pid: u32, signal: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{signal}"), &pid.to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(status.success(), "kill -{signal} {pid}");
+}

@@ -1,0 +1,399 @@
+//! A server with a service that counts, clients for it, and raw bytes.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use idgen::domain::{
+    Error, ErrorCode, History, IdRange, InstanceId, State, TypeName, TypeRecord, TypeSpec,
+};
+use idgen::front::thrift::generated::IdGenServiceSyncClient;
+use idgen::front::thrift::{Served, ThriftConfig, ThriftMetrics, ThriftServer};
+use idgen::ports::View;
+use idgen::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+use prometheus::Registry;
+use prometheus::proto::MetricType;
+use thrift::protocol::{
+    TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
+    TInputProtocol, TOutputProtocol,
+};
+use thrift::transport::{
+    TBufferedReadTransport, TBufferedWriteTransport, TFramedReadTransport, TFramedWriteTransport,
+    TIoChannel, TTcpChannel,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+/// No step of a test takes longer, unless something is broken.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A service whose answer follows from the name of the type: `order` counts,
+/// `gated` waits for a permit and counts, others fail in their own way.
+pub struct Counter {
+    next: AtomicI64,
+    /// Calls that wait at the gate, or have passed it.
+    pub arrived: AtomicUsize,
+    /// One permit lets one call of `gated` through.
+    pub gate: Semaphore,
+    /// What addNewId made: the settings, and who asked.
+    pub created: Mutex<Vec<(TypeSpec, String)>>,
+    /// The description that every type has.
+    pub description: Mutex<String>,
+    names: Mutex<HashSet<String>>,
+}
+
+impl Counter {
+    fn new() -> Self {
+        Counter {
+            next: AtomicI64::new(1),
+            arrived: AtomicUsize::new(0),
+            gate: Semaphore::new(0),
+            created: Mutex::default(),
+            description: Mutex::new("for tests".into()),
+            names: Mutex::default(),
+        }
+    }
+
+    async fn take(&self, name: &str, count: i64) -> Result<i64, Error> {
+        let code = match name {
+            "order" => return Ok(self.next.fetch_add(count, Ordering::SeqCst)),
+            "gated" => {
+                self.arrived.fetch_add(1, Ordering::SeqCst);
+                self.gate.acquire().await.unwrap().forget();
+                return Ok(self.next.fetch_add(count, Ordering::SeqCst));
+            }
+            "broken" => panic!("this type breaks its task, as the test wants"),
+            "gone" => ErrorCode::Retired,
+            "empty" => ErrorCode::Exhausted,
+            "down" => ErrorCode::Unavailable,
+            _ => {
+                TypeName::parse(name)?;
+                return Err(Error::unknown_type(name));
+            }
+        };
+        Err(Error::new(code, format!("{name} is {code} for tests")))
+    }
+}
+
+impl IdApi for Counter {
+    async fn next_id(&self, name: &str) -> Result<i64, Error> {
+        self.take(name, 1).await
+    }
+
+    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+        let first = self.take(name, count).await?;
+        Ok(vec![IdRange::new(first, first + count).unwrap()])
+    }
+
+    async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
+        let id = self.take(name, 1).await?;
+        Ok(match with_prefix {
+            true => format!("OD{id}"),
+            false => id.to_string(),
+        })
+    }
+
+    async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
+        if name != "order" {
+            return Err(Error::unknown_type(name));
+        }
+        let mut record = record(&TypeSpec::new(TypeName::parse(name)?));
+        record.description = self.description.lock().unwrap().clone();
+        record.history = Some(History::new("h1"));
+        let view = View {
+            history: History::new("h1"),
+            published_history: Some(History::new("h1")),
+            cursor: 11,
+            current: Some(IdRange::new(1, 1_001).unwrap()),
+            update_id: 101,
+            second: Some(IdRange::new(1_001, 3_001).unwrap()),
+            used: 10,
+            age_ms: 5,
+        };
+        let view = Some(view);
+        Ok(TypeStatus { record, view })
+    }
+
+    async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
+        let instance = spec.instance.clone().unwrap_or_default();
+        if !["1", "main"].contains(&instance.as_str()) {
+            return Err(Error::new(ErrorCode::UnknownInstance, "no such instance"));
+        }
+        if !self.names.lock().unwrap().insert(spec.name.to_string()) {
+            return Err(Error::new(ErrorCode::AlreadyExists, "the name is taken"));
+        }
+        let record = record(&spec);
+        self.created.lock().unwrap().push((spec, actor.to_owned()));
+        Ok(record)
+    }
+
+    async fn node_status(&self) -> NodeStatus {
+        NodeStatus {
+            node: "node-1".into(),
+            version: "0.0.0",
+            uptime_s: 7,
+            ready: true,
+            draining: false,
+            types_loaded: 3,
+            parts: vec![PartStatus {
+                name: "store".into(),
+                kind: "memory",
+                reachable: false,
+                error: Some("gone".into()),
+            }],
+        }
+    }
+}
+
+fn record(spec: &TypeSpec) -> TypeRecord {
+    TypeRecord {
+        name: spec.name.clone(),
+        mode: spec.mode,
+        state: State::Active,
+        prefix: spec.prefix.clone(),
+        description: spec.description.clone(),
+        first_id: spec.first_id,
+        next_id: 3_001,
+        max_id: spec.max_id,
+        min_range: spec.min_range,
+        max_range: spec.max_range,
+        load_interval_ms: spec.load_interval_ms,
+        load_percentage: spec.load_percentage,
+        lock_ttl_ms: spec.lock_ttl_ms,
+        last_range: Some(2_000),
+        last_load_ms: None,
+        instance: InstanceId(1),
+        history: None,
+        version: 4,
+        created_ms: 1_000,
+        updated_ms: 2_000,
+    }
+}
+
+/// A running server.
+pub struct Server {
+    pub addr: SocketAddr,
+    pub api: Arc<Counter>,
+    pub stop: watch::Sender<bool>,
+    registry: Registry,
+    serving: JoinHandle<Served>,
+    runtime: Runtime,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut ThriftConfig)) -> Server {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut config = ThriftConfig::new((Ipv4Addr::LOCALHOST, 0).into());
+        change(&mut config);
+        let registry = Registry::new();
+        let metrics = Arc::new(ThriftMetrics::register(&registry).unwrap());
+        let api = Arc::new(Counter::new());
+        let (stop, stopped) = watch::channel(false);
+        let server = runtime.block_on(ThriftServer::bind(config)).unwrap();
+        let addr = server.local_addr();
+        let serving = runtime.spawn(server.serve(Arc::clone(&api), metrics, stopped));
+        Server {
+            addr,
+            api,
+            stop,
+            registry,
+            serving,
+            runtime,
+        }
+    }
+
+    /// Stops the server and waits for its end.
+    pub fn stop(self) -> Served {
+        self.stop.send_replace(true);
+        self.join().0
+    }
+
+    /// Waits for the end of a server that was told to stop; gives the registry
+    /// to look at.
+    pub fn join(self) -> (Served, Registry) {
+        let served = self.runtime.block_on(async {
+            tokio::time::timeout(PATIENCE, self.serving)
+                .await
+                .expect("the server ends")
+                .unwrap()
+        });
+        (served, self.registry)
+    }
+
+    /// The value of a counter or gauge; `label` is the value of its label, if
+    /// it has one.
+    pub fn metric(&self, name: &str, label: &str) -> u64 {
+        metric(&self.registry, name, label)
+    }
+
+    /// A connection without a client.
+    pub fn raw(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.addr).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    }
+
+    pub fn client(&self) -> Client {
+        client(self.addr, true, false)
+    }
+
+    /// That somebody else is still served.
+    pub fn assert_goes_on(&self) {
+        assert!(self.client().next_id("order".into()).unwrap() > 0);
+    }
+}
+
+use idgen::front::thrift::generated::TIdGenServiceSyncClient;
+
+/// See [`Server::metric`].
+pub fn metric(registry: &Registry, name: &str, label: &str) -> u64 {
+    let families = registry.gather();
+    let family = families.iter().find(|family| family.name() == name);
+    let family = family.unwrap_or_else(|| panic!("no metric is called {name}"));
+    let found = family.get_metric().iter().find(|metric| {
+        let labels = metric.get_label();
+        labels.is_empty() && label.is_empty() || labels.iter().any(|l| l.value() == label)
+    });
+    let found = found.unwrap_or_else(|| panic!("{name} has no {label:?}"));
+    match family.get_field_type() {
+        MetricType::HISTOGRAM => found.get_histogram().get_sample_count(),
+        MetricType::GAUGE => found.get_gauge().get_value() as u64,
+        _ => found.get_counter().get_value() as u64,
+    }
+}
+
+/// Waits until `done`, by looking again and again; fails after [`PATIENCE`].
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let began = tokio::time::Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub type Client =
+    IdGenServiceSyncClient<Box<dyn TInputProtocol + Send>, Box<dyn TOutputProtocol + Send>>;
+
+/// The official blocking client.
+pub fn client(addr: SocketAddr, framed: bool, compact: bool) -> Client {
+    let mut channel = TTcpChannel::new();
+    channel.open(addr).unwrap();
+    let (read, write) = channel.split().unwrap();
+    type Reader = Box<dyn Read + Send>;
+    type Writer = Box<dyn Write + Send>;
+    let (read, write): (Reader, Writer) = match framed {
+        true => (
+            Box::new(TFramedReadTransport::new(read)),
+            Box::new(TFramedWriteTransport::new(write)),
+        ),
+        false => (
+            Box::new(TBufferedReadTransport::new(read)),
+            Box::new(TBufferedWriteTransport::new(write)),
+        ),
+    };
+    match compact {
+        true => IdGenServiceSyncClient::new(
+            Box::new(TCompactInputProtocol::new(read)),
+            Box::new(TCompactOutputProtocol::new(write)),
+        ),
+        false => IdGenServiceSyncClient::new(
+            Box::new(TBinaryInputProtocol::new(read, true)),
+            Box::new(TBinaryOutputProtocol::new(write, true)),
+        ),
+    }
+}
+
+/// A strict binary message: type 1 is a call; `body` is the arguments without
+/// the final stop.
+pub fn message(kind: u8, name: &str, seqid: i32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x80, 1, 0, kind];
+    bytes.extend((name.len() as i32).to_be_bytes());
+    bytes.extend(name.as_bytes());
+    bytes.extend(seqid.to_be_bytes());
+    bytes.extend(body);
+    bytes.push(0);
+    bytes
+}
+
+/// A binary string field.
+pub fn text(id: i16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![11];
+    bytes.extend(id.to_be_bytes());
+    bytes.extend((value.len() as i32).to_be_bytes());
+    bytes.extend(value);
+    bytes
+}
+
+/// `message` with its length before it.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    let mut bytes = (message.len() as i32).to_be_bytes().to_vec();
+    bytes.extend(message);
+    bytes
+}
+
+/// The framed call `nextId(name)`.
+pub fn next_id(name: &str, seqid: i32) -> Vec<u8> {
+    framed(&message(1, "nextId", seqid, &text(1, name.as_bytes())))
+}
+
+/// The next frame, without its length; `None` at a clean end. A frame that is
+/// cut fails the test.
+pub fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    match stream.read(&mut length[..1]) {
+        Ok(0) => return None,
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+        Err(error) => panic!("no reply: {error}"),
+    }
+    stream.read_exact(&mut length[1..]).expect("a whole length");
+    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut frame).expect("a whole frame");
+    Some(frame)
+}
+
+/// Everything until the server closes.
+pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(0) => return bytes,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return bytes,
+            Err(error) => panic!("the server did not close: {error}"),
+        }
+    }
+}
+
+/// Checks that `reply` (strict binary, no frame) is a TApplicationException of
+/// `kind` for `name` and `seqid`, and gives its message.
+pub fn application_error(reply: &[u8], name: &str, seqid: i32, kind: i32) -> String {
+    let mut protocol = TBinaryInputProtocol::new(reply, true);
+    let header = protocol.read_message_begin().unwrap();
+    assert_eq!(
+        header.message_type,
+        thrift::protocol::TMessageType::Exception
+    );
+    assert_eq!(
+        (header.name.as_str(), header.sequence_number),
+        (name, seqid)
+    );
+    let error = thrift::Error::read_application_error_from_in_protocol(&mut protocol).unwrap();
+    assert_eq!(error.kind as i32, kind, "{}", error.message);
+    error.message
+}
