@@ -25,18 +25,12 @@ pub fn collect() -> Facts {
 }
 
 fn line(path: &str) -> String {
-    fs::read_to_string(path)
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
 fn field(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let value = text
-        .lines()
-        .find(|l| l.starts_with(name))
-        .and_then(|l| l.split_once(':'));
+    let value = text.lines().find(|l| l.starts_with(name)).and_then(|l| l.split_once(':'));
     value.map_or("unknown".to_owned(), |(_, v)| v.trim().to_owned())
 }
 

@@ -141,12 +141,7 @@ fn compare(options: &Options) -> Result<(), String> {
             Err(reason) => (None, Some(reason)),
         };
         let samples = Vec::new();
-        let contender = Contender {
-            name,
-            what,
-            samples,
-            left_out,
-        };
+        let contender = Contender { name, what, samples, left_out };
         field.push((contender, target));
     }
     for round in 1..=options.rounds {
@@ -157,10 +152,7 @@ fn compare(options: &Options) -> Result<(), String> {
             processes::uninterrupted()?;
             let sample = take_turn(target, options);
             match &sample {
-                Ok(s) => eprintln!(
-                    "round {round}: {} {:.0}/s",
-                    contender.name, s.requests_per_s
-                ),
+                Ok(s) => eprintln!("round {round}: {} {:.0}/s", contender.name, s.requests_per_s),
                 Err(error) => eprintln!("round {round}: {}: {error}", contender.name),
             }
             contender.samples.push(sample.ok());
@@ -208,11 +200,7 @@ fn raw_redis(
     let address = redis_of(redis, stage, folder)?;
     // A first guess, for the first warm-up.
     let rate = 50_000.0;
-    Ok(Target::Redis {
-        address,
-        thread_each,
-        rate,
-    })
+    Ok(Target::Redis { address, thread_each, rate })
 }
 
 fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
@@ -227,29 +215,19 @@ fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
         address.is_some()
     })?;
     stage.others.push(process);
-    address
-        .map(Target::Thrift)
-        .ok_or_else(|| "no address".to_owned())
+    address.map(Target::Thrift).ok_or_else(|| "no address".to_owned())
 }
 
 fn start_strict(redis: SocketAddr, stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
     let (process, mysql) = processes::mariadb(folder)?;
     stage.others.push(process);
     processes::apply_schema(&mysql)?;
-    let setup = NodeSetup {
-        name: STRICT,
-        mysql: Some(mysql),
-        redis: Some(redis),
-    };
+    let setup = NodeSetup { name: STRICT, mysql: Some(mysql), redis: Some(redis) };
     start_node(&setup, stage, folder)
 }
 
 fn start_embedded(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
-    let setup = NodeSetup {
-        name: EMBEDDED,
-        mysql: None,
-        redis: None,
-    };
+    let setup = NodeSetup { name: EMBEDDED, mysql: None, redis: None };
     start_node(&setup, stage, folder)
 }
 
@@ -276,25 +254,17 @@ fn start_node(setup: &NodeSetup, stage: &mut Stage, folder: &Folder) -> Outcome<
 
 fn first_id(node: &mut IdNode, begun: Instant) -> Outcome<Duration> {
     let address = Node::resolve(&node.thrift.to_string()).map_err(|e| e.to_string())?;
-    let request = Request {
-        id_type: TYPE.to_owned(),
-        method: Method::NextId,
-        count: 1,
-    };
+    let request = Request { id_type: TYPE.to_owned(), method: Method::NextId, count: 1 };
     let mut client = Client::new(Arc::new(address), 0, WireArgs::default(), request);
     node.process.wait_until(|| {
-        let answer = client
-            .connect(Duration::from_secs(1))
-            .and_then(|()| client.call());
+        let answer = client.connect(Duration::from_secs(1)).and_then(|()| client.call());
         answer.is_ok()
     })?;
     Ok(now() - begun)
 }
 
 fn megabytes(process: &Process) -> Option<f64> {
-    process
-        .resident_bytes()
-        .map(|bytes| bytes as f64 / 1_048_576.0)
+    process.resident_bytes().map(|bytes| bytes as f64 / 1_048_576.0)
 }
 
 impl Stage {
@@ -332,11 +302,7 @@ fn take_turn(target: &mut Target, options: &Options) -> Outcome<Sample> {
                 errors: report.errors,
             })
         }
-        Target::Redis {
-            address,
-            thread_each,
-            rate,
-        } => {
+        Target::Redis { address, thread_each, rate } => {
             // It counts calls, not seconds: one second of warm-up tells how
             // many calls fill the turn.
             let connections = options.connections;
@@ -366,9 +332,7 @@ fn raw_incr(
     if thread_each {
         command.args(["--threads", &connections.to_string()]);
     }
-    let output = command
-        .output()
-        .map_err(|e| format!("redis-benchmark does not start: {e}"))?;
+    let output = command.output().map_err(|e| format!("redis-benchmark does not start: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     parse_incr(&text).ok_or_else(|| format!("redis-benchmark said {text:?}"))
 }
@@ -377,11 +341,8 @@ fn raw_incr(
 /// average, lowest, p50, p95, p99, highest.
 fn parse_incr(csv: &str) -> Option<Sample> {
     let line = csv.lines().find(|l| l.starts_with("\"INCR\""))?;
-    let numbers: Option<Vec<f64>> = line
-        .split(',')
-        .skip(1)
-        .map(|n| n.trim_matches('"').parse().ok())
-        .collect();
+    let numbers: Option<Vec<f64>> =
+        line.split(',').skip(1).map(|n| n.trim_matches('"').parse().ok()).collect();
     match numbers?.as_slice() {
         [rate, _average, _lowest, p50, _p95, p99, highest] => Some(Sample {
             requests_per_s: *rate,

@@ -26,9 +26,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Makes Ctrl-C and SIGTERM end the run in order, so that nothing stays behind.
 pub fn heed_interrupts() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             use tokio::signal::unix::{SignalKind, signal};
@@ -119,11 +117,7 @@ impl Process {
         let deadline = now() + START_LIMIT;
         while !there() {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(format!(
-                    "{} ended ({status}): {}",
-                    self.name,
-                    self.last_words()
-                ));
+                return Err(format!("{} ended ({status}): {}", self.name, self.last_words()));
             }
             uninterrupted()?;
             if now() >= deadline {
@@ -210,9 +204,8 @@ pub fn mariadb(folder: &Folder) -> Outcome<(Process, String)> {
         .arg("--skip-test-db")
         .arg(format!("--datadir={}", data.display()))
         .args(as_user);
-    let installed = install
-        .output()
-        .map_err(|e| format!("mariadb-install-db does not start: {e}"))?;
+    let installed =
+        install.output().map_err(|e| format!("mariadb-install-db does not start: {e}"))?;
     if !installed.status.success() {
         let words = String::from_utf8_lossy(&installed.stderr).into_owned();
         return Err(format!("mariadb-install-db failed: {words}"));
@@ -227,23 +220,14 @@ pub fn mariadb(folder: &Folder) -> Outcome<(Process, String)> {
         .args(["--no-defaults", "--bind-address=127.0.0.1"])
         .arg(format!("--port={}", address.port()))
         .arg(format!("--datadir={}", data.display()))
-        .arg(format!(
-            "--socket={}",
-            folder.path("mariadb.sock").display()
-        ))
-        .arg(format!(
-            "--pid-file={}",
-            folder.path("mariadb.pid").display()
-        ))
+        .arg(format!("--socket={}", folder.path("mariadb.sock").display()))
+        .arg(format!("--pid-file={}", folder.path("mariadb.pid").display()))
         .arg(format!("--init-file={}", init.display()))
         .args(as_user);
     let mut process = Process::start("mariadbd", &mut command, folder)?;
     process.wait_until(|| accepts(address))?;
     let port = address.port();
-    Ok((
-        process,
-        format!("mysql://bench:bench@127.0.0.1:{port}/idgen"),
-    ))
+    Ok((process, format!("mysql://bench:bench@127.0.0.1:{port}/idgen")))
 }
 
 /// MariaDB runs as root only when it is told so by name.
@@ -296,19 +280,14 @@ impl IdNode {
         }
         let begun = now();
         let process = Process::start(setup.name, &mut command, folder)?;
-        let node = IdNode {
-            process,
-            thrift,
-            http,
-        };
+        let node = IdNode { process, thrift, http };
         Ok((node, begun))
     }
 
     /// Waits until `/readyz` says so.
     pub fn ready(&mut self) -> Outcome<()> {
         let url = format!("http://{}/readyz", self.http);
-        self.process
-            .wait_until(|| ureq::get(&url).call().is_ok_and(|r| r.status() == 200))
+        self.process.wait_until(|| ureq::get(&url).call().is_ok_and(|r| r.status() == 200))
     }
 
     /// Adds a type, as an operator does.
@@ -336,8 +315,5 @@ fn command(command: &mut Command) -> Outcome<()> {
     }
     let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let arguments: Vec<_> = command.get_args().take(2).collect();
-    Err(format!(
-        "idgen {arguments:?} failed ({}): {words}",
-        output.status
-    ))
+    Err(format!("idgen {arguments:?} failed ({}): {words}", output.status))
 }

@@ -73,12 +73,7 @@ impl Ratio {
             let (a, b) = (a.as_ref()?, b.as_ref()?);
             (b.requests_per_s > 0.0).then(|| a.requests_per_s / b.requests_per_s)
         });
-        Ratio {
-            of: of.name,
-            to: to.name,
-            ratio: Spread::of(ratios),
-            target,
-        }
+        Ratio { of: of.name, to: to.name, ratio: Spread::of(ratios), target }
     }
 }
 
@@ -145,9 +140,7 @@ impl Results {
             if let Some(spread) = ratio.ratio.filter(|s| s.median < ratio.target) {
                 let (of, to, target) = (ratio.of, ratio.to, ratio.target);
                 let median = spread.median;
-                warnings.push(format!(
-                    "{of} is {median:.2} of {to}; the target is {target:.1}"
-                ));
+                warnings.push(format!("{of} is {median:.2} of {to}; the target is {target:.1}"));
             }
         }
         for idle in &self.idle {
@@ -178,14 +171,7 @@ impl Results {
             "{} connections, one id per call, {} rounds of {} s each, taking turns\n",
             self.connections, self.rounds, self.seconds
         )?;
-        let head = [
-            "requests/s",
-            "lowest",
-            "highest",
-            "p50 µs",
-            "p99 µs",
-            "max µs",
-        ];
+        let head = ["requests/s", "lowest", "highest", "p50 µs", "p99 µs", "max µs"];
         write!(out, "{:<10}", "")?;
         for title in head {
             write!(out, " {title:>10}")?;
@@ -229,8 +215,7 @@ impl Results {
                 idle.first_id_ms,
                 mb(idle.resident_mb),
                 mb(idle.resident_after_load_mb),
-                idle.stop_ms
-                    .map_or("?".to_owned(), |ms| format!("{ms:.0} ms")),
+                idle.stop_ms.map_or("?".to_owned(), |ms| format!("{ms:.0} ms")),
             )?;
         }
         for warning in &self.warnings {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::exit;
 use super::load::{
-    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs, exit,
+    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -99,16 +100,9 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
         let message = "--count must be 1 with --method getId, which brings one id per call";
         return Err(LoadError::Usage(message.to_owned()));
     }
-    let request = Request {
-        id_type: args.id_type.clone(),
-        method: args.method,
-        count: args.count,
-    };
+    let request = Request { id_type: args.id_type.clone(), method: args.method, count: args.count };
     let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
-    let plan = Plan {
-        warm_up: WARM_UP,
-        measured: Duration::from_secs(args.seconds),
-    };
+    let plan = Plan { warm_up: WARM_UP, measured: Duration::from_secs(args.seconds) };
     let tallies = load::run(clients, plan, drive, |_| ());
     let mut total = Tally::default();
     for tally in &tallies {
@@ -150,11 +144,7 @@ fn drive(client: &mut Client, run: &Run) -> Tally {
 }
 
 fn report(args: &BenchArgs, total: Tally) -> BenchReport {
-    let Tally {
-        latencies,
-        ids,
-        errors,
-    } = total;
+    let Tally { latencies, ids, errors } = total;
     let per_second = |n: u64| (n as f64 / args.seconds as f64 * 10.0).round() / 10.0;
     BenchReport {
         node: args.nodes.join(","),
@@ -181,9 +171,9 @@ fn report(args: &BenchArgs, total: Tally) -> BenchReport {
 pub fn execute(args: &BenchArgs, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     match measure(args) {
         Ok(report) => match print(&report, args.json, out) {
-            Ok(()) => exit::CLEAN,
+            Ok(()) => exit::OK,
             // Whoever was to read the result is gone.
-            Err(_) => exit::VIOLATION,
+            Err(_) => exit::FAILED,
         },
         Err(error) => {
             let _ = writeln!(err, "idgen bench: {error}");

@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
+use super::exit;
 use super::load::checker::check_in_place;
 use super::load::{
     self, Answer, Call, CallLog, Client, ErrorCounts, LoadError, Method, Order, Plan, Report,
-    Request, Run, Violation, WireArgs, exit,
+    Request, Run, Violation, WireArgs,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -125,11 +126,8 @@ struct Shared {
 /// without a single recorded call is [`LoadError::NoCalls`], as a check that
 /// checked nothing is not clean.
 pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyReport, LoadError> {
-    let request = Request {
-        id_type: args.id_type.clone(),
-        method: Method::NextId,
-        count: args.count,
-    };
+    let request =
+        Request { id_type: args.id_type.clone(), method: Method::NextId, count: args.count };
     let clients = load::clients(&args.nodes, args.clients, args.wire, &request)?;
     let shared = Arc::new(Shared {
         max_calls: args.max_calls,
@@ -138,10 +136,7 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
         ids: AtomicU64::new(0),
         errors: AtomicU64::new(0),
     });
-    let plan = Plan {
-        warm_up: Duration::ZERO,
-        measured: Duration::from_secs(args.seconds),
-    };
+    let plan = Plan { warm_up: Duration::ZERO, measured: Duration::from_secs(args.seconds) };
     let count = args.count;
     let for_clients = Arc::clone(&shared);
     let begun = load::now();
@@ -311,11 +306,7 @@ pub fn execute(args: &VerifyArgs, out: &mut dyn Write, err: &mut dyn Write) -> u
     };
     let printed = print(&report, args.json, out);
     // A result that nobody could read is no proof either.
-    if report.clean && printed.is_ok() {
-        exit::CLEAN
-    } else {
-        exit::VIOLATION
-    }
+    if report.clean && printed.is_ok() { exit::OK } else { exit::FAILED }
 }
 
 fn print(report: &VerifyReport, json: bool, out: &mut dyn Write) -> std::io::Result<()> {

@@ -161,10 +161,7 @@ fn find_order_violations(calls: &mut [Call], order: Order, report: &mut Report) 
             report.order_violations += 1;
             if examples < Report::EXAMPLES {
                 examples += 1;
-                report.examples.push(Violation::Order {
-                    earlier: calls[earlier],
-                    later: *call,
-                });
+                report.examples.push(Violation::Order { earlier: calls[earlier], later: *call });
             }
         }
         in_flight.push(Reverse((call.end_ns(), index)));

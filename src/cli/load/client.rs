@@ -19,6 +19,7 @@ use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
 use thrift::{ApplicationErrorKind, TransportErrorKind};
 
 use super::errors::{CallError, ErrorClass};
+use crate::cli::exit;
 use crate::domain::ErrorCode;
 use crate::front::thrift::generated::{
     IdGenException, IdGenServiceSyncClient, IdRange, RES_NOT_WORKING, RES_SUCCESS, ResLong,
@@ -114,9 +115,9 @@ impl LoadError {
     /// The exit code that tells a script what happened.
     pub fn exit_code(&self) -> u8 {
         match self {
-            LoadError::Usage(_) => super::exit::USAGE,
-            LoadError::Refused { .. } => super::exit::REFUSED,
-            LoadError::Unreachable { .. } | LoadError::NoCalls(_) => super::exit::UNREACHABLE,
+            LoadError::Usage(_) => exit::USAGE,
+            LoadError::Refused { .. } => exit::REFUSED,
+            LoadError::Unreachable { .. } | LoadError::NoCalls(_) => exit::UNAVAILABLE,
         }
     }
 }
@@ -140,10 +141,8 @@ impl Node {
             let message = format!("--node {name:?} must be HOST:PORT");
             return Err(LoadError::Usage(message));
         }
-        let addresses: Vec<SocketAddr> = name
-            .to_socket_addrs()
-            .map_err(|e| unreachable(&e.to_string()))?
-            .collect();
+        let addresses: Vec<SocketAddr> =
+            name.to_socket_addrs().map_err(|e| unreachable(&e.to_string()))?.collect();
         if addresses.is_empty() {
             return Err(unreachable("the name has no address"));
         }
@@ -183,9 +182,9 @@ impl Answer {
         match self {
             Answer::One(_) => 1,
             // Saturating: the numbers come from the wire.
-            Answer::Many(ranges) => ranges
-                .iter()
-                .fold(0, |n: u64, r| n.saturating_add(r.1.max(0) as u64)),
+            Answer::Many(ranges) => {
+                ranges.iter().fold(0, |n: u64, r| n.saturating_add(r.1.max(0) as u64))
+            }
         }
     }
 
@@ -208,9 +207,7 @@ impl Answer {
         let mut end = 1;
         for &(first, count) in ranges {
             if first < end || count < 1 {
-                return Some(format!(
-                    "the range ({first}, {count}) is empty or out of order"
-                ));
+                return Some(format!("the range ({first}, {count}) is empty or out of order"));
             }
             match first.checked_add(count) {
                 Some(next) => end = next,

@@ -23,11 +23,8 @@ fn a_request_leaves_in_one_write() {
     for transport in Transport::value_variants() {
         for protocol in Protocol::value_variants() {
             for (method, count) in [(Method::NextId, 1), (Method::NextId, 9), (Method::GetId, 1)] {
-                let wire = WireArgs {
-                    transport: *transport,
-                    protocol: *protocol,
-                    ..WireArgs::default()
-                };
+                let wire =
+                    WireArgs { transport: *transport, protocol: *protocol, ..WireArgs::default() };
                 let writes = Arc::new(AtomicUsize::new(0));
                 let output = Counting(Arc::clone(&writes));
                 let mut calls = generated_client(io::empty(), output, wire);
@@ -62,22 +59,10 @@ fn defects_of_answers() {
         (many(&[]), "0 ids instead of 10"),
         (many(&[(1, 9)]), "9 ids instead of 10"),
         (many(&[(1, 11)]), "11 ids instead of 10"),
-        (
-            many(&[(0, 10)]),
-            "the range (0, 10) is empty or out of order",
-        ),
-        (
-            many(&[(5, 0), (5, 10)]),
-            "the range (5, 0) is empty or out of order",
-        ),
-        (
-            many(&[(5, 6), (1, 4)]),
-            "the range (1, 4) is empty or out of order",
-        ),
-        (
-            many(&[(5, 5), (9, 5)]),
-            "the range (9, 5) is empty or out of order",
-        ),
+        (many(&[(0, 10)]), "the range (0, 10) is empty or out of order"),
+        (many(&[(5, 0), (5, 10)]), "the range (5, 0) is empty or out of order"),
+        (many(&[(5, 6), (1, 4)]), "the range (1, 4) is empty or out of order"),
+        (many(&[(5, 5), (9, 5)]), "the range (9, 5) is empty or out of order"),
         (
             many(&[(i64::MAX, i64::MAX)]),
             "the range (9223372036854775807, 9223372036854775807) passes 2^63",
@@ -90,11 +75,7 @@ fn defects_of_answers() {
 #[test]
 fn the_pace_grows_to_a_bound_and_starts_anew() {
     let node = Arc::new(Node::resolve("127.0.0.1:1").unwrap());
-    let request = Request {
-        id_type: "t".to_owned(),
-        method: Method::NextId,
-        count: 1,
-    };
+    let request = Request { id_type: "t".to_owned(), method: Method::NextId, count: 1 };
     let mut client = Client::new(node, 0, WireArgs::default(), request);
     assert_eq!(client.pace(), Duration::ZERO);
     let mut paces = Vec::new();
@@ -110,13 +91,7 @@ fn the_pace_grows_to_a_bound_and_starts_anew() {
 
 #[test]
 fn a_node_is_a_host_and_a_port() {
-    for name in [
-        "localhost",
-        "localhost:",
-        "localhost:thrift",
-        "localhost:65536",
-        "",
-    ] {
+    for name in ["localhost", "localhost:", "localhost:thrift", "localhost:65536", ""] {
         let result = Node::resolve(name);
         assert!(matches!(result, Err(LoadError::Usage(_))), "{name:?}");
     }

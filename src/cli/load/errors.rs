@@ -48,10 +48,7 @@ impl CallError {
 }
 
 fn printable(text: &str, longest: usize) -> String {
-    text.chars()
-        .take(longest)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().take(longest).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// How often each kind of error happened.

@@ -31,20 +31,6 @@ pub use histogram::Latencies;
 pub use pool::{Plan, Run, Tick, now, run};
 pub use record::{Call, CallLog};
 
-/// Exit codes of the commands that put load on nodes.
-pub mod exit {
-    /// Done; for a check: nothing was found.
-    pub const CLEAN: u8 = 0;
-    /// The check found a violation.
-    pub const VIOLATION: u8 = 1;
-    /// Options that contradict each other (as for any wrong command line).
-    pub const USAGE: u8 = 2;
-    /// A node refuses to serve this request, such as an unknown type.
-    pub const REFUSED: u8 = 3;
-    /// A node is out of reach, or not one call succeeded.
-    pub const UNREACHABLE: u8 = 4;
-}
-
 /// `count` clients, spread evenly over `nodes`, each of which is probed first.
 ///
 /// # Errors
@@ -81,11 +67,7 @@ pub fn clients(
 /// What to count `error` as: a call that was still waiting when the run was
 /// over was cut by this program, whatever it looks like to the client.
 pub fn kind_of<'a>(error: &'a CallError, run: &Run) -> &'a str {
-    if run.was_cut() && error.class == ErrorClass::Lost {
-        "cut_at_end"
-    } else {
-        &error.kind
-    }
+    if run.was_cut() && error.class == ErrorClass::Lost { "cut_at_end" } else { &error.kind }
 }
 
 /// One line of JSON.

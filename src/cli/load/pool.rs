@@ -72,11 +72,7 @@ impl Run {
         *self.clock.get_or_init(|| {
             let start = now();
             let measure_from = start + self.plan.warm_up;
-            Clock {
-                start,
-                measure_from,
-                end: measure_from + self.plan.measured,
-            }
+            Clock { start, measure_from, end: measure_from + self.plan.measured }
         })
     }
 
@@ -204,9 +200,7 @@ fn supervise<R>(
                 let at = now();
                 if at >= next_tick {
                     next_tick += SECOND;
-                    tick(Tick {
-                        elapsed: at - clock.start,
-                    });
+                    tick(Tick { elapsed: at - clock.start });
                 }
                 if at >= cut_at {
                     run.cut.store(true, Ordering::SeqCst);

@@ -87,11 +87,7 @@ impl TestServer {
         });
         let for_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || accept(&listener, &for_acceptor));
-        TestServer {
-            address,
-            shared,
-            acceptor: Some(acceptor),
-        }
+        TestServer { address, shared, acceptor: Some(acceptor) }
     }
 
     pub fn name(&self) -> String {
@@ -146,30 +142,19 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-type Protocols = (
-    Box<dyn TInputProtocol + Send>,
-    Box<dyn TOutputProtocol + Send>,
-);
+type Protocols = (Box<dyn TInputProtocol + Send>, Box<dyn TOutputProtocol + Send>);
 
 fn protocols(socket: &TcpStream, wire: WireArgs) -> Protocols {
     let input = BufReader::new(socket.try_clone().unwrap());
     let output = BufWriter::new(socket.try_clone().unwrap());
     match (wire.transport, wire.protocol) {
         (Transport::Framed, Protocol::Binary) => (
-            Box::new(TBinaryInputProtocol::new(
-                TFramedReadTransport::new(input),
-                true,
-            )),
-            Box::new(TBinaryOutputProtocol::new(
-                TFramedWriteTransport::new(output),
-                true,
-            )),
+            Box::new(TBinaryInputProtocol::new(TFramedReadTransport::new(input), true)),
+            Box::new(TBinaryOutputProtocol::new(TFramedWriteTransport::new(output), true)),
         ),
         (Transport::Framed, Protocol::Compact) => (
             Box::new(TCompactInputProtocol::new(TFramedReadTransport::new(input))),
-            Box::new(TCompactOutputProtocol::new(TFramedWriteTransport::new(
-                output,
-            ))),
+            Box::new(TCompactOutputProtocol::new(TFramedWriteTransport::new(output))),
         ),
         (Transport::Unframed, Protocol::Binary) => (
             Box::new(TBinaryInputProtocol::new(input, true)),
