@@ -5,7 +5,8 @@
 //! drives the blocking client that the Thrift compiler generated, as a user of
 //! the service would. Nothing here knows how ids are made.
 //!
-//! - [`client`] is one connection, its calls, and what their failures are called;
+//! - [`client`] is one connection at a time, and how soon it is made anew;
+//! - `calls` is the generated client, and what its failures are called;
 //! - [`pool`] runs many clients that start together and end on time;
 //! - [`histogram`] keeps latencies;
 //! - [`record`] keeps what calls brought, small enough for millions of them;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+mod calls;
 pub mod checker;
 pub mod client;
 pub mod errors;
