@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::exit;
 use super::load::{
-    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs, exit,
+    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -170,9 +171,9 @@ fn report(args: &BenchArgs, total: Tally) -> BenchReport {
 pub fn execute(args: &BenchArgs, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     match measure(args) {
         Ok(report) => match print(&report, args.json, out) {
-            Ok(()) => exit::CLEAN,
+            Ok(()) => exit::OK,
             // Whoever was to read the result is gone.
-            Err(_) => exit::VIOLATION,
+            Err(_) => exit::FAILED,
         },
         Err(error) => {
             let _ = writeln!(err, "idgen bench: {error}");

@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
+use super::exit;
 use super::load::checker::check_in_place;
 use super::load::{
     self, Answer, Call, CallLog, Client, ErrorCounts, LoadError, Method, Order, Plan, Report,
-    Request, Run, Violation, WireArgs, exit,
+    Request, Run, Violation, WireArgs,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -305,7 +306,7 @@ pub fn execute(args: &VerifyArgs, out: &mut dyn Write, err: &mut dyn Write) -> u
     };
     let printed = print(&report, args.json, out);
     // A result that nobody could read is no proof either.
-    if report.clean && printed.is_ok() { exit::CLEAN } else { exit::VIOLATION }
+    if report.clean && printed.is_ok() { exit::OK } else { exit::FAILED }
 }
 
 fn print(report: &VerifyReport, json: bool, out: &mut dyn Write) -> std::io::Result<()> {

@@ -62,7 +62,7 @@ fn an_honest_cluster_is_clean() {
     let counter = counter();
     let (a, b) = (TestServer::start(honest(&counter)), TestServer::start(honest(&counter)));
     let (code, report) = json(&args(&[&a, &b], &[]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     assert_eq!(report["clean"], true);
     assert_eq!(report["duplicates"], 0);
     assert_eq!(report["order_violations"], 0);
@@ -79,7 +79,7 @@ fn an_honest_cluster_is_clean() {
 fn progress_is_visible_and_apart_from_the_result() {
     let server = TestServer::start(honest(&counter()));
     let (code, out, err) = outcome(&args(&[&server], &["--json", "--seconds", "2"]));
-    assert_eq!(code, exit::CLEAN);
+    assert_eq!(code, exit::OK);
     assert_eq!(out.lines().count(), 1);
     serde_json::from_str::<serde_json::Value>(&out).unwrap();
     assert!(err.contains(" ids  0 errors  "), "{err}");
@@ -94,7 +94,7 @@ fn an_id_given_twice_is_found() {
         Reply::Id(asked.number as i64 + 1 - i64::from(asked.number == 50))
     });
     let (code, report) = json(&args(&[&server], &[]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     assert_eq!(report["duplicates"], 1, "{report}");
     assert_eq!(report["clean"], false);
     let violations = report["violations"].as_array().unwrap();
@@ -107,12 +107,12 @@ fn an_id_given_twice_is_found() {
 fn decreasing_ids_are_found() {
     let server = TestServer::start(|asked| Reply::Id(1_000_000_000 - asked.number as i64));
     let (code, report) = json(&args(&[&server], &[]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     assert_eq!(report["duplicates"], 0, "{report}");
     assert!(report["order_violations"].as_u64().unwrap() > 0, "{report}");
     // The same calls are fine where no order is promised.
     let (code, report) = json(&args(&[&server], &["--order", "none"]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
 }
 
 #[test]
@@ -121,18 +121,18 @@ fn nodes_that_count_apart_are_found_and_may_be_allowed() {
     let low = TestServer::start(honest(&counter()));
     let high = TestServer::start(honest(&Arc::new(AtomicI64::new(1_000_000_000))));
     let (code, report) = json(&args(&[&low, &high], &[]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     assert_eq!(report["duplicates"], 0);
     assert!(report["order_violations"].as_u64().unwrap() > 0);
     let (code, report) = json(&args(&[&low, &high], &["--order", "node"]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
 }
 
 #[test]
 fn ranges_are_checked_id_by_id() {
     let honest_server = TestServer::start(honest(&counter()));
     let (code, report) = json(&args(&[&honest_server], &["--count", "100"]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     let (ids, calls) = (report["ids"].as_u64(), report["calls"].as_u64());
     assert_eq!(ids.unwrap(), calls.unwrap() * 100);
     // Each range repeats the last id of the one before.
@@ -141,7 +141,7 @@ fn ranges_are_checked_id_by_id() {
         Reply::Ranges(vec![(asked.number as i64 * step + 1, asked.count)])
     });
     let (code, report) = json(&args(&[&greedy], &["--count", "100"]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     assert!(report["duplicates"].as_u64().unwrap() > 0);
 }
 
@@ -149,11 +149,11 @@ fn ranges_are_checked_id_by_id() {
 fn answers_that_break_the_contract_are_violations() {
     let too_few = TestServer::start(|asked| Reply::Ranges(vec![(asked.number as i64 * 9 + 1, 9)]));
     let (code, report) = json(&args(&[&too_few], &["--count", "10"]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     assert_eq!(report["malformed_answers"], report["calls"]);
     let minus_one = TestServer::start(|_| Reply::Id(-1));
     let (code, report) = json(&args(&[&minus_one], &[]));
-    assert_eq!(code, exit::VIOLATION, "{report}");
+    assert_eq!(code, exit::FAILED, "{report}");
     let first = report["violations"][0].as_str().unwrap();
     assert_eq!(first, "malformed answer: -1 is no id: ids are positive");
 }
@@ -168,14 +168,14 @@ fn a_refusal_a_dead_node_and_a_check_of_nothing_have_their_exit_codes() {
 
     let unavailable = TestServer::start(|_| Reply::Raise("UNAVAILABLE", true));
     let (code, _, err) = outcome(&args(&[&unavailable], &[]));
-    assert_eq!(code, exit::UNREACHABLE);
+    assert_eq!(code, exit::UNAVAILABLE);
     assert!(err.contains("not one call brought an id; errors: "), "{err}");
     assert!(err.contains("(UNAVAILABLE "), "{err}");
 
     let gone = args(&[&unavailable], &[]);
     drop(unavailable);
     let (code, _, err) = outcome(&gone);
-    assert_eq!(code, exit::UNREACHABLE);
+    assert_eq!(code, exit::UNAVAILABLE);
     assert!(err.contains("is out of reach: connect: "), "{err}");
 
     let no_port = VerifyArgs { nodes: vec!["localhost".to_owned()], ..gone };
@@ -196,7 +196,7 @@ fn errors_are_counted_and_prove_nothing() {
         _ => answers(asked),
     });
     let (code, report) = json(&args(&[&server], &[]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     assert!(report["errors_by_code"]["OVERLOADED"].as_u64().unwrap() > 0);
     assert!(report["errors_by_code"]["disconnected"].as_u64().unwrap() > 0);
     assert!(report["ids"].as_u64().unwrap() > 0);
@@ -217,7 +217,7 @@ fn a_node_that_dies_is_used_again_when_it_is_back() {
     let back = TestServer::start_at(address, Default::default(), honest(&counter));
     back.wait_for(100);
     let (code, report) = check.join().unwrap();
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     assert!(report["errors"].as_u64().unwrap() > 0, "{report}");
 }
 
@@ -232,7 +232,7 @@ fn a_node_that_hangs_does_not_hold_up_the_end() {
     let begun = crate::cli::load::now();
     let (code, report) = json(&args(&[&server], &["--timeout-ms", "60000"]));
     let took: Duration = Instant::duration_since(&crate::cli::load::now(), begun);
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     assert_eq!(report["errors_by_code"]["cut_at_end"], 4, "{report}");
     assert_eq!(report["ids"], 99, "the first call was the probe");
     assert!(took < Duration::from_secs(10), "{took:?}");
@@ -247,7 +247,7 @@ fn a_hung_call_times_out_and_the_client_goes_on() {
         _ => answers(asked),
     });
     let (code, report) = json(&args(&[&server], &["--timeout-ms", "100", "--clients", "1"]));
-    assert_eq!(code, exit::CLEAN, "{report}");
+    assert_eq!(code, exit::OK, "{report}");
     assert_eq!(report["errors_by_code"]["timeout"], 1, "{report}");
     assert!(report["ids"].as_u64().unwrap() > 20, "{report}");
 }
@@ -257,7 +257,7 @@ fn memory_is_bounded() {
     let server = TestServer::start(honest(&counter()));
     let args = args(&[&server], &["--max-calls", "50", "--seconds", "600"]);
     let (code, out, err) = outcome(&VerifyArgs { json: true, ..args });
-    assert_eq!(code, exit::CLEAN, "{out}");
+    assert_eq!(code, exit::OK, "{out}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["calls"], 50);
     assert_eq!(report["stopped_early"], true);

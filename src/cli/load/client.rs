@@ -1,29 +1,17 @@
 //! One simulated client: one connection at a time, through the blocking
 //! client that the Thrift compiler generated.
 //!
-//! A request leaves in one write and a reply is read through a buffer, as the
-//! load shares the machine's cores with the server that it measures. A broken
-//! connection is dropped and made anew at the next call; how soon that may be
-//! is [`Client::pace`].
+//! A broken connection is dropped and made anew at the next call; how soon
+//! that may be is [`Client::pace`].
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use thrift::protocol::{
-    TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
-    TInputProtocol, TOutputProtocol,
-};
-use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
-use thrift::{ApplicationErrorKind, TransportErrorKind};
-
+use super::calls::{Calls, Wire, generated_client};
 use super::errors::{CallError, ErrorClass};
-use crate::domain::ErrorCode;
-use crate::front::thrift::generated::{
-    IdGenException, IdGenServiceSyncClient, IdRange, RES_NOT_WORKING, RES_SUCCESS, ResLong,
-    TIdGenServiceSyncClient,
-};
+use crate::cli::exit;
 
 /// How messages are delimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -114,9 +102,9 @@ impl LoadError {
     /// The exit code that tells a script what happened.
     pub fn exit_code(&self) -> u8 {
         match self {
-            LoadError::Usage(_) => super::exit::USAGE,
-            LoadError::Refused { .. } => super::exit::REFUSED,
-            LoadError::Unreachable { .. } | LoadError::NoCalls(_) => super::exit::UNREACHABLE,
+            LoadError::Usage(_) => exit::USAGE,
+            LoadError::Refused { .. } => exit::REFUSED,
+            LoadError::Unreachable { .. } | LoadError::NoCalls(_) => exit::UNAVAILABLE,
         }
     }
 }
@@ -369,162 +357,6 @@ impl Client {
                 ErrorClass::Refused => Err(LoadError::Refused { node, error }),
                 ErrorClass::Lost => Err(LoadError::Unreachable { node, error }),
             },
-        }
-    }
-}
-
-/// The socket as the protocols see it: errors that mean the same get the same
-/// kind, which the generated client's error type would otherwise blur.
-#[derive(Clone)]
-struct Wire(Arc<TcpStream>);
-
-fn unify(error: io::Error) -> io::Error {
-    let kind = match error.kind() {
-        // How Linux reports that SO_RCVTIMEO or SO_SNDTIMEO ran out.
-        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut,
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
-            io::ErrorKind::ConnectionReset
-        }
-        _ => return error,
-    };
-    io::Error::new(kind, error)
-}
-
-impl Read for Wire {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self.0).read(buffer).map_err(unify)
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self.0).write(bytes).map_err(unify)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The generated client, whatever its transport and protocol: one virtual call
-/// per request, instead of one per field of it.
-trait Calls: Send {
-    fn call(&mut self, request: &Request) -> Result<Answer, CallError>;
-}
-
-fn generated_client<R, W>(input: R, output: W, args: WireArgs) -> Box<dyn Calls>
-where
-    R: Read + Send + 'static,
-    W: Write + Send + 'static,
-{
-    // Large enough for any reply of one id, and for its request.
-    let input = BufReader::with_capacity(4_096, input);
-    let output = BufWriter::with_capacity(1_024, output);
-    match args.transport {
-        Transport::Framed => {
-            let input = TFramedReadTransport::new(input);
-            let output = TFramedWriteTransport::new(output);
-            with_protocol(input, output, args.protocol)
-        }
-        Transport::Unframed => with_protocol(input, output, args.protocol),
-    }
-}
-
-fn with_protocol<R, W>(input: R, output: W, protocol: Protocol) -> Box<dyn Calls>
-where
-    R: Read + Send + 'static,
-    W: Write + Send + 'static,
-{
-    match protocol {
-        Protocol::Binary => Box::new(IdGenServiceSyncClient::new(
-            TBinaryInputProtocol::new(input, true),
-            TBinaryOutputProtocol::new(output, true),
-        )),
-        Protocol::Compact => Box::new(IdGenServiceSyncClient::new(
-            TCompactInputProtocol::new(input),
-            TCompactOutputProtocol::new(output),
-        )),
-    }
-}
-
-impl<I, O> Calls for IdGenServiceSyncClient<I, O>
-where
-    I: TInputProtocol + Send,
-    O: TOutputProtocol + Send,
-{
-    fn call(&mut self, request: &Request) -> Result<Answer, CallError> {
-        let id_type = request.id_type.clone();
-        match (request.method, request.count) {
-            (Method::GetId, _) => {
-                let result = self.get_id("idgen-load".to_owned(), id_type);
-                result.map_err(named).and_then(original_answer)
-            }
-            (Method::NextId, 1) => self.next_id(id_type).map(Answer::One).map_err(named),
-            (Method::NextId, count) => {
-                let count = i32::try_from(count).unwrap_or(i32::MAX);
-                let ranges = self.next_ids(id_type, count).map_err(named)?;
-                Ok(Answer::Many(ranges.iter().map(pair).collect()))
-            }
-        }
-    }
-}
-
-fn pair(range: &IdRange) -> (i64, i64) {
-    (range.first, range.count)
-}
-
-/// The original interface tells failures by a number beside the value. Ours
-/// puts the stable code in front of the message; another server may not, and
-/// then the number must do.
-fn original_answer(result: ResLong) -> Result<Answer, CallError> {
-    if let (Some(RES_SUCCESS), Some(id)) = (result.res, result.value) {
-        return Ok(Answer::One(id));
-    }
-    let message = result.ext.unwrap_or_default();
-    let named = message
-        .split_once(": ")
-        .and_then(|(name, _)| ErrorCode::ALL.into_iter().find(|c| c.as_str() == name));
-    let res = result.res.unwrap_or(0);
-    let passing = named.map_or(res == RES_NOT_WORKING, ErrorCode::is_retriable);
-    let class = match passing {
-        true => ErrorClass::Passing,
-        false => ErrorClass::Refused,
-    };
-    let kind = named.map_or_else(|| format!("RES_{res}"), |code| code.as_str().to_owned());
-    Err(CallError::new(class, &kind, &message))
-}
-
-fn named(error: thrift::Error) -> CallError {
-    match error {
-        thrift::Error::User(error) => match error.downcast_ref::<IdGenException>() {
-            Some(exception) => {
-                let class = match exception.retriable {
-                    Some(true) => ErrorClass::Passing,
-                    _ => ErrorClass::Refused,
-                };
-                let code = exception.code.as_deref().unwrap_or("UNNAMED");
-                CallError::new(class, code, exception.message.as_deref().unwrap_or(""))
-            }
-            None => CallError::new(ErrorClass::Refused, "exception", &error.to_string()),
-        },
-        thrift::Error::Application(error) => match error.kind {
-            ApplicationErrorKind::UnknownMethod => {
-                CallError::new(ErrorClass::Refused, "unknown_method", &error.message)
-            }
-            // The client raises this too, for a reply to something else.
-            _ => CallError::new(ErrorClass::Lost, "application", &error.message),
-        },
-        thrift::Error::Transport(error) => {
-            let kind = match error.kind {
-                TransportErrorKind::TimedOut => "timeout",
-                TransportErrorKind::NotOpen | TransportErrorKind::EndOfFile => "disconnected",
-                TransportErrorKind::NegativeSize | TransportErrorKind::SizeLimit => "protocol",
-                _ => "transport",
-            };
-            CallError::new(ErrorClass::Lost, kind, &error.message)
-        }
-        thrift::Error::Protocol(error) => {
-            CallError::new(ErrorClass::Lost, "protocol", &error.message)
         }
     }
 }

@@ -1,46 +1,4 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use clap::ValueEnum;
-
 use super::*;
-
-/// Counts the writes, each of which would be a system call and a packet.
-struct Counting(Arc<AtomicUsize>);
-
-impl Write for Counting {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_request_leaves_in_one_write() {
-    for transport in Transport::value_variants() {
-        for protocol in Protocol::value_variants() {
-            for (method, count) in [(Method::NextId, 1), (Method::NextId, 9), (Method::GetId, 1)] {
-                let wire =
-                    WireArgs { transport: *transport, protocol: *protocol, ..WireArgs::default() };
-                let writes = Arc::new(AtomicUsize::new(0));
-                let output = Counting(Arc::clone(&writes));
-                let mut calls = generated_client(io::empty(), output, wire);
-                let request = Request {
-                    // As long as a name may be.
-                    id_type: "n".repeat(128),
-                    method,
-                    count,
-                };
-                let error = calls.call(&request).unwrap_err();
-                assert_eq!(error.kind, "disconnected", "{error}");
-                assert_eq!(writes.load(Ordering::SeqCst), 1, "{wire:?}, {method:?}");
-            }
-        }
-    }
-}
 
 #[test]
 fn defects_of_answers() {

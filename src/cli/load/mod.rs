@@ -5,7 +5,8 @@
 //! drives the blocking client that the Thrift compiler generated, as a user of
 //! the service would. Nothing here knows how ids are made.
 //!
-//! - [`client`] is one connection, its calls, and what their failures are called;
+//! - [`client`] is one connection at a time, and how soon it is made anew;
+//! - `calls` is the generated client, and what its failures are called;
 //! - [`pool`] runs many clients that start together and end on time;
 //! - [`histogram`] keeps latencies;
 //! - [`record`] keeps what calls brought, small enough for millions of them;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+mod calls;
 pub mod checker;
 pub mod client;
 pub mod errors;
@@ -30,20 +32,6 @@ pub use errors::{CallError, ErrorClass, ErrorCounts};
 pub use histogram::Latencies;
 pub use pool::{Plan, Run, Tick, now, run};
 pub use record::{Call, CallLog};
-
-/// Exit codes of the commands that put load on nodes.
-pub mod exit {
-    /// Done; for a check: nothing was found.
-    pub const CLEAN: u8 = 0;
-    /// The check found a violation.
-    pub const VIOLATION: u8 = 1;
-    /// Options that contradict each other (as for any wrong command line).
-    pub const USAGE: u8 = 2;
-    /// A node refuses to serve this request, such as an unknown type.
-    pub const REFUSED: u8 = 3;
-    /// A node is out of reach, or not one call succeeded.
-    pub const UNREACHABLE: u8 = 4;
-}
 
 /// `count` clients, spread evenly over `nodes`, each of which is probed first.
 ///

@@ -8,6 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
@@ -98,9 +99,11 @@ impl TestServer {
         self.shared.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until it got `calls` calls.
+    /// Waits until it got `calls` calls; panics when they do not come.
     pub fn wait_for(&self, calls: u64) {
+        let deadline = super::now() + Duration::from_secs(30);
         while self.calls() < calls {
+            assert!(super::now() < deadline, "only {} calls came", self.calls());
             std::thread::yield_now();
         }
     }
