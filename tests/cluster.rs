@@ -6,7 +6,9 @@ mod support;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncClient};
 use support::node::{Cluster, Node, Verify, data_folder, exclusive, idgen};
@@ -38,7 +40,8 @@ fn three_nodes_are_unique_and_ordered() {
     nodes[0].run(&["type", "add", "order", "--min-range", "100"]);
     let all: Vec<_> = nodes.iter().collect();
     let report = Verify::start(&all, "order", 5, &["--clients", "32"]).finish_clean();
-    assert_eq!(report["errors"], 0, "{report:#}");
+    let logs: Vec<_> = nodes.iter().map(Node::log).collect();
+    assert_eq!(report["errors"], 0, "{report:#}\n{}", logs.join("\n\n"));
     for node in &nodes {
         assert!(node.metric("idgen_refills_total") > 0.0 || node.metric("idgen_takes_total") > 0.0);
     }

@@ -57,8 +57,7 @@ fn gather(url: &str, settings: &RedisSettings) -> Result<Facts, String> {
     }
     let before = now_ms();
     let began = stopwatch();
-    let (seconds, micros): (i64, i64) =
-        redis::cmd("TIME").query(&mut connection).map_err(text)?;
+    let (seconds, micros): (i64, i64) = redis::cmd("TIME").query(&mut connection).map_err(text)?;
     let round_trip = began.elapsed();
     let middle = before + round_trip.as_millis() as i64 / 2;
     Ok(Facts {

@@ -1,0 +1,36 @@
+# The two commands of the README are `make run` and `make test`; each installs
+# or builds what it needs. The rest are their parts.
+
+CARGO ?= cargo
+
+.PHONY: run build test test-deps check unit bench clean
+
+## Builds the service and starts it on the embedded store (Ctrl-C stops it).
+run: build
+	./target/release/idgen serve
+
+build:
+	$(CARGO) build --release --locked
+
+## Installs what the tests need, then runs every check and every test.
+test: test-deps check unit
+
+test-deps:
+	scripts/install-test-deps.sh
+
+## What a tool can check: formatting, lints, generated code, licences.
+check:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	scripts/generate-thrift.sh --check
+	scripts/check-licences.sh
+
+unit:
+	$(CARGO) test --locked
+
+## Measures the service beside its yardsticks; see docs/performance.md.
+bench:
+	scripts/bench.sh
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs what `make test` needs and finds missing: servers and tools from the
+# system's packages (Debian), and a MySQL 8 for the tests. Does nothing where
+# all is there. Says in one line what it cannot install.
+set -eu
+cd "$(dirname "$0")/.."
+
+missing=
+need() { # need PACKAGE COMMAND: the package that brings the command
+    command -v "$2" >/dev/null 2>&1 || missing="$missing $1"
+}
+# Servers live in sbin, which is not on everybody's path.
+PATH=$PATH:/usr/sbin:/sbin
+need mariadb-server mariadbd
+need mariadb-client mariadb
+need redis-server redis-server
+need redis-tools redis-cli
+need thrift-compiler thrift
+need openssl openssl
+need unzip unzip
+need gcc cc
+need python3 python3
+need maven mvn
+python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3-venv"
+
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "install-test-deps: please install (named as in Debian):$missing" >&2
+        exit 1
+    fi
+    sudo=
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 || {
+            echo "install-test-deps: as root, please: apt-get install$missing" >&2
+            exit 1
+        }
+        sudo=sudo
+    fi
+    echo "install-test-deps: installing$missing"
+    $sudo apt-get update -qq
+    # shellcheck disable=SC2086 # a list of words
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing \
+        >/dev/null
+fi
+
+scripts/install-mysql8.sh
