@@ -14,8 +14,11 @@
 //! - `incr-mt`: the same with a thread per connection, as those clients have.
 //! - `strict`: a strict type through one node, over MariaDB and that Redis.
 //! - `embedded`: a strict type through one node on the embedded store.
+//! - `null-1t`, `strict-1t`: the same servers under clients like those of
+//!   `redis-benchmark`, one thread for all connections.
 
 mod facts;
+mod lean;
 mod null_server;
 mod processes;
 mod results;
@@ -59,14 +62,18 @@ const INCR: &str = "incr";
 const INCR_THREADS: &str = "incr-mt";
 const STRICT: &str = "strict";
 const EMBEDDED: &str = "embedded";
+const NULL_LEAN: &str = "null-1t";
+const STRICT_LEAN: &str = "strict-1t";
 
 /// The contenders in the order of their turns, and what they are.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 7] = [
     (NULL, "Thrift front, constant answer"),
     (INCR, "redis-benchmark, raw INCR"),
     (INCR_THREADS, "the same, a thread per connection"),
     (STRICT, "strict type, MariaDB and Redis"),
     (EMBEDDED, "strict type, embedded store"),
+    (NULL_LEAN, "as null, one thread for all clients"),
+    (STRICT_LEAN, "as strict, one thread for all clients"),
 ];
 
 /// The type that ids are taken from.
@@ -74,7 +81,11 @@ const TYPE: &str = "bench";
 
 /// How to put load on a contender.
 enum Target {
-    Thrift(SocketAddr),
+    Thrift {
+        address: SocketAddr,
+        /// Whether one thread serves all connections.
+        lean: bool,
+    },
     Redis {
         address: SocketAddr,
         /// Whether every connection has a thread of its own.
@@ -134,7 +145,8 @@ fn compare(options: &Options) -> Result<(), String> {
             INCR_THREADS => raw_redis(true, &mut redis, &mut stage, &folder),
             STRICT => redis_of(&mut redis, &mut stage, &folder)
                 .and_then(|redis| start_strict(redis, &mut stage, &folder)),
-            _ => start_embedded(&mut stage, &folder),
+            EMBEDDED => start_embedded(&mut stage, &folder),
+            _ => lean_twin(name, &field),
         };
         let (target, left_out) = match target {
             Ok(target) => (Some(target), None),
@@ -215,7 +227,9 @@ fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
         address.is_some()
     })?;
     stage.others.push(process);
-    address.map(Target::Thrift).ok_or_else(|| "no address".to_owned())
+    address
+        .map(|address| Target::Thrift { address, lean: false })
+        .ok_or_else(|| "no address".to_owned())
 }
 
 fn start_strict(redis: SocketAddr, stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
@@ -224,6 +238,18 @@ fn start_strict(redis: SocketAddr, stage: &mut Stage, folder: &Folder) -> Outcom
     processes::apply_schema(&mysql)?;
     let setup = NodeSetup { name: STRICT, mysql: Some(mysql), redis: Some(redis) };
     start_node(&setup, stage, folder)
+}
+
+/// The server of the contender of which `name` is the lean twin.
+fn lean_twin(name: &str, field: &[(Contender, Option<Target>)]) -> Outcome<Target> {
+    let twin = name.trim_end_matches("-1t");
+    let found = field.iter().find(|(contender, _)| contender.name == twin);
+    match found {
+        Some((_, Some(Target::Thrift { address, .. }))) => {
+            Ok(Target::Thrift { address: *address, lean: true })
+        }
+        _ => Err(format!("it needs {twin}")),
+    }
 }
 
 fn start_embedded(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
@@ -247,7 +273,7 @@ fn start_node(setup: &NodeSetup, stage: &mut Stage, folder: &Folder) -> Outcome<
         resident_after_load_mb: None,
         stop_ms: None,
     };
-    let target = Target::Thrift(node.thrift);
+    let target = Target::Thrift { address: node.thrift, lean: false };
     stage.nodes.push((node, idle));
     Ok(target)
 }
@@ -282,7 +308,10 @@ impl Stage {
 
 fn take_turn(target: &mut Target, options: &Options) -> Outcome<Sample> {
     match target {
-        Target::Thrift(address) => {
+        Target::Thrift { address, lean: true } => {
+            lean::measure(*address, TYPE, options.connections, options.seconds)
+        }
+        Target::Thrift { address, lean: false } => {
             let arguments = BenchArgs {
                 nodes: vec![address.to_string()],
                 id_type: TYPE.to_owned(),
@@ -361,7 +390,9 @@ fn ratios(contenders: &[Contender]) -> Vec<Ratio> {
     let targets = [
         (STRICT, NULL, 0.7),
         (STRICT, INCR, 1.0),
+        (STRICT_LEAN, INCR, 1.0),
         (STRICT, INCR_THREADS, 1.0),
+        (STRICT_LEAN, NULL_LEAN, 0.7),
         (EMBEDDED, NULL, 0.7),
     ];
     targets

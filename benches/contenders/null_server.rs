@@ -55,8 +55,11 @@ impl IdApi for Null {
 
 /// Serves on a free port, whose address it prints first, until SIGTERM.
 pub fn serve() -> Result<(), Box<dyn StdError>> {
-    // As a node runs: with as many workers as there are cores.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // With as many workers as a node has.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(idgen::app::default_workers())
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let server = ThriftServer::bind(ThriftConfig::new("127.0.0.1:0".parse()?)).await?;
         println!("{}", server.local_addr());

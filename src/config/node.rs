@@ -47,7 +47,15 @@ const DRAIN_MS: Setting = Setting {
     meaning: "How long a stop waits for the requests in flight, in milliseconds",
 };
 
-pub(super) const SETTINGS: &[&Setting] = &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS];
+const WORKERS: Setting = Setting {
+    key: "node.workers",
+    flag: Some("node-workers"),
+    env: "IDGEN_NODE_WORKERS",
+    kind: Kind::Integer { default: 0, low: 0, high: 256 },
+    meaning: "Threads that serve requests; 0: half of the cores, at least 1",
+};
+
+pub(super) const SETTINGS: &[&Setting] = &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS, &WORKERS];
 
 /// Settings of the node itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +68,8 @@ pub struct NodeSettings {
     pub max_waiting: usize,
     /// How long a stop waits for the requests in flight.
     pub drain: Duration,
+    /// Threads that serve requests; 0 leaves it to the program.
+    pub workers: usize,
 }
 
 impl NodeSettings {
@@ -69,6 +79,7 @@ impl NodeSettings {
             deadline: reader.milliseconds(&DEADLINE_MS),
             max_waiting: reader.integer(&MAX_WAITING) as usize,
             drain: reader.milliseconds(&DRAIN_MS),
+            workers: reader.integer(&WORKERS) as usize,
         }
     }
 }

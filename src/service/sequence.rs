@@ -123,6 +123,8 @@ impl Driver {
         let mut batch = VecDeque::new();
         let mut trouble: Option<Error> = None;
         loop {
+            // Who is about to ask asks now, and shares the call.
+            tokio::task::yield_now().await;
             if !self.collect(&mut batch) {
                 return;
             }
