@@ -28,8 +28,14 @@ use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use crate::telemetry;
 
 /// What the command line needs of the rest of the program.
-pub const WIRING: Wiring =
-    Wiring { serve, schema_apply, schema_check, schema_print: mysql::schema::print, mysql_facts };
+pub const WIRING: Wiring = Wiring {
+    serve,
+    schema_apply,
+    schema_check,
+    schema_print: mysql::schema::print,
+    redis_urls,
+    mysql_facts,
+};
 
 /// The name under which `--redis` is registered in a cluster without instances.
 const DEFAULT_INSTANCE: &str = "default";
@@ -339,6 +345,12 @@ fn schema_check(store: &StoreSettings) -> Result<SchemaReport, Failure> {
 
 fn mysql_facts(store: &StoreSettings) -> Result<MysqlFacts, Failure> {
     once(store, async |options| mysql::doctor(options).await)
+}
+
+fn redis_urls(store: &StoreSettings) -> Result<Vec<String>, Failure> {
+    let records =
+        once(store, async |options| MysqlStore::connect(options.clone()).await?.instances().await)?;
+    Ok(records.into_iter().map(|record| record.url).collect())
 }
 
 /// The exit code and the text of an error that ends a command.

@@ -480,3 +480,27 @@ fn a_redis_with_a_wrong_password_is_told_and_the_node_waits_for_it() {
     let output = child.wait().unwrap();
     assert_eq!(output.code(), Some(0));
 }
+
+#[test]
+fn the_doctor_finds_what_is_set_up_badly() {
+    let redis = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let cluster = Cluster::with_redis(redis);
+    let node = cluster.node(); // registers the instance
+    let examine = || {
+        let output = idgen(&["doctor", "--mysql", &cluster.db.app.url, "--json"]);
+        let checks: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of = |name: &str| {
+            let all = checks.as_array().unwrap();
+            let found = all.iter().find(|c| c["part"] == "redis" && c["name"] == name);
+            found.unwrap_or_else(|| panic!("no check {name}: {checks:#}"))["verdict"].clone()
+        };
+        (output.status.code(), of("eviction"), of("version"))
+    };
+    let (code, eviction, version) = examine();
+    assert_eq!((code, version), (Some(1), "ok".into()), "the registered instance is checked");
+    assert_eq!(eviction, "fail");
+    cluster.redis.cli(&["config", "set", "maxmemory-policy", "noeviction"]);
+    let (_, eviction, _) = examine();
+    assert_eq!(eviction, "ok");
+    drop(node);
+}

@@ -53,6 +53,8 @@ pub struct Wiring {
     pub schema_check: fn(&StoreSettings) -> Result<SchemaReport, Failure>,
     /// The schema as a script.
     pub schema_print: fn() -> String,
+    /// The URLs of the Redis instances that are registered in a MySQL.
+    pub redis_urls: fn(&StoreSettings) -> Result<Vec<String>, Failure>,
     /// Asks a MySQL about itself and the account of the service.
     pub mysql_facts: fn(&StoreSettings) -> Result<MysqlFacts, Failure>,
 }

@@ -43,6 +43,7 @@ fn wiring() -> Wiring {
         serve: |settings| {
             Err(Failure::failed(format_args!("would serve on {}", settings.thrift.addr)))
         },
+        redis_urls: |_| Ok(Vec::new()),
         schema_apply: |_| {
             Ok(SchemaReport {
                 version: Some(1),

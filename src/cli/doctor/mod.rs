@@ -110,7 +110,12 @@ pub fn run(
     let settings = args.settings.load(environment)?;
     let mut checks = machine::checks(&settings);
     checks.extend(mysql::checks(&settings.store, wiring));
-    checks.extend(redis::checks(&settings.redis));
+    // A store that cannot be asked has failed its own checks above.
+    let registered = match settings.store.mysql {
+        Some(_) => (wiring.redis_urls)(&settings.store).unwrap_or_default(),
+        None => Vec::new(),
+    };
+    checks.extend(redis::checks(&settings.redis, registered));
     if args.json {
         json(console.out, &checks)?;
     } else {

@@ -24,11 +24,20 @@ struct Facts {
     round_trip: Duration,
 }
 
-pub(super) fn checks(settings: &RedisSettings) -> Vec<Check> {
-    let Some(url) = settings.url.as_deref() else {
-        let found = "not given: `idgen redis list` shows those of a cluster";
-        return vec![Check::ok(PART, "connection", found)];
-    };
+/// Checks the server of `--redis` and those that are registered in the range
+/// store, each once.
+pub(super) fn checks(settings: &RedisSettings, registered: Vec<String>) -> Vec<Check> {
+    let mut urls: Vec<String> = settings.url.iter().cloned().collect();
+    urls.extend(registered);
+    urls.sort();
+    urls.dedup();
+    if urls.is_empty() {
+        return vec![Check::ok(PART, "connection", "none given, none registered")];
+    }
+    urls.iter().flat_map(|url| check(url, settings)).collect()
+}
+
+fn check(url: &str, settings: &RedisSettings) -> Vec<Check> {
     match gather(url, settings) {
         Ok(facts) => judge(&facts, url),
         Err(why) => {
