@@ -266,6 +266,33 @@ pub struct TypeRecord {
 }
 
 impl TypeRecord {
+    /// A new type as `spec` describes it, assigned to `instance`, made at
+    /// `now_ms` by the store's clock.
+    pub fn created(spec: &TypeSpec, instance: InstanceId, now_ms: i64) -> Self {
+        TypeRecord {
+            name: spec.name.clone(),
+            mode: spec.mode,
+            state: State::Active,
+            prefix: spec.prefix.clone(),
+            description: spec.description.clone(),
+            first_id: spec.first_id,
+            next_id: spec.first_id,
+            max_id: spec.max_id,
+            min_range: spec.min_range,
+            max_range: spec.max_range,
+            load_interval_ms: spec.load_interval_ms,
+            load_percentage: spec.load_percentage,
+            lock_ttl_ms: spec.lock_ttl_ms,
+            last_range: None,
+            last_load_ms: None,
+            instance,
+            history: None,
+            version: 1,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+        }
+    }
+
     /// What decides about the length of its ranges.
     pub fn sizing(&self) -> SizingRule {
         SizingRule {

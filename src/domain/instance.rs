@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Error;
+use super::{Error, ErrorCode};
 
 /// The number of a Redis instance in the range store; at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +68,25 @@ impl InstanceRecord {
     /// The URL of the dispatcher that lives in the process itself, beside the
     /// embedded store.
     pub const MEMORY_URL: &'static str = "memory://";
+}
+
+/// The instance of `all` (by number, ascending) that a type asks for by name or
+/// number; the first one where it asks for none. Else `UNKNOWN_INSTANCE`.
+pub fn choose_instance<'a>(
+    all: &'a [InstanceRecord],
+    wanted: Option<&str>,
+) -> Result<&'a InstanceRecord, Error> {
+    let found = match wanted {
+        None => all.first(),
+        Some(wanted) => all.iter().find(|i| i.name == wanted || i.id.to_string() == wanted),
+    };
+    found.ok_or_else(|| {
+        let message = match wanted {
+            Some(wanted) => format!("no Redis instance is called {wanted:?}"),
+            None => "no Redis instance is registered".to_owned(),
+        };
+        Error::new(ErrorCode::UnknownInstance, message)
+    })
 }
 
 impl fmt::Debug for InstanceSpec {

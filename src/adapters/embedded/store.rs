@@ -12,6 +12,7 @@ use super::rows::{
     TYPE_COLUMNS, audit_json, find_type, instances, must_find, put_type, sqlite, type_record,
 };
 use crate::adapters::system::unix_ms;
+use crate::domain::instance::choose_instance;
 use crate::domain::{
     Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
     TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
@@ -165,24 +166,12 @@ fn log_range(
     Ok(())
 }
 
-fn choose_instance(
+fn instance_for(
     transaction: &Transaction<'_>,
     wanted: Option<&str>,
 ) -> Result<InstanceRecord, StoreError> {
     let all = instances(transaction)?;
-    let found = match wanted {
-        None => all.into_iter().next(),
-        Some(wanted) => all.into_iter().find(|i| i.name == wanted || i.id.to_string() == wanted),
-    };
-    found.ok_or_else(|| {
-        refused(
-            ErrorCode::UnknownInstance,
-            match wanted {
-                Some(wanted) => format!("no Redis instance is called {wanted:?}"),
-                None => "no Redis instance is registered".to_owned(),
-            },
-        )
-    })
+    choose_instance(&all, wanted).cloned().map_err(StoreError::Refused)
 }
 
 /// The rule of histories (see the port): a new one becomes the current one, a
@@ -278,30 +267,8 @@ impl RangeStore for EmbeddedStore {
                     format!("an id type called {} exists already", spec.name),
                 ));
             }
-            let instance = choose_instance(transaction, spec.instance.as_deref())?;
-            let now = unix_ms();
-            let record = TypeRecord {
-                name: spec.name,
-                mode: spec.mode,
-                state: State::Active,
-                prefix: spec.prefix,
-                description: spec.description,
-                first_id: spec.first_id,
-                next_id: spec.first_id,
-                max_id: spec.max_id,
-                min_range: spec.min_range,
-                max_range: spec.max_range,
-                load_interval_ms: spec.load_interval_ms,
-                load_percentage: spec.load_percentage,
-                lock_ttl_ms: spec.lock_ttl_ms,
-                last_range: None,
-                last_load_ms: None,
-                instance: instance.id,
-                history: None,
-                version: 1,
-                created_ms: now,
-                updated_ms: now,
-            };
+            let instance = instance_for(transaction, spec.instance.as_deref())?;
+            let record = TypeRecord::created(&spec, instance.id, unix_ms());
             put_type(transaction, &record)?;
             let after = Some(audit_json(&record));
             let action = Some("create_type");
@@ -445,7 +412,7 @@ impl RangeStore for EmbeddedStore {
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError> {
         let (name, actor) = (name.to_owned(), actor.to_owned());
         self.write(move |transaction| {
-            let instance = choose_instance(transaction, Some(&name))?;
+            let instance = instance_for(transaction, Some(&name))?;
             if instance.types > 0 {
                 return Err(refused(
                     ErrorCode::Conflict,

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use crate::adapters::system::unix_ms;
+use crate::domain::instance::choose_instance;
 use crate::domain::{
     Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
     TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
@@ -118,21 +119,8 @@ impl Tables {
     }
 
     fn instance_for(&self, wanted: Option<&str>) -> Result<InstanceId, StoreError> {
-        let found = match wanted {
-            None => self.instances.values().next(),
-            Some(wanted) => {
-                self.instances.values().find(|i| i.name == wanted || i.id.to_string() == wanted)
-            }
-        };
-        found.map(|i| i.id).ok_or_else(|| {
-            refused(
-                ErrorCode::UnknownInstance,
-                match wanted {
-                    Some(wanted) => format!("no Redis instance is called {wanted:?}"),
-                    None => "no Redis instance is registered".to_owned(),
-                },
-            )
-        })
+        let all: Vec<_> = self.instances.values().cloned().collect();
+        choose_instance(&all, wanted).map(|i| i.id).map_err(StoreError::Refused)
     }
 }
 
@@ -205,29 +193,7 @@ impl RangeStore for MemoryRangeStore {
             ));
         }
         let instance = tables.instance_for(spec.instance.as_deref())?;
-        let now = unix_ms();
-        let record = TypeRecord {
-            name: spec.name.clone(),
-            mode: spec.mode,
-            state: State::Active,
-            prefix: spec.prefix.clone(),
-            description: spec.description.clone(),
-            first_id: spec.first_id,
-            next_id: spec.first_id,
-            max_id: spec.max_id,
-            min_range: spec.min_range,
-            max_range: spec.max_range,
-            load_interval_ms: spec.load_interval_ms,
-            load_percentage: spec.load_percentage,
-            lock_ttl_ms: spec.lock_ttl_ms,
-            last_range: None,
-            last_load_ms: None,
-            instance,
-            history: None,
-            version: 1,
-            created_ms: now,
-            updated_ms: now,
-        };
+        let record = TypeRecord::created(spec, instance, unix_ms());
         tables.types.insert(spec.name.clone(), record.clone());
         tables.instances.get_mut(&instance).expect("just found").types += 1;
         let subject = Subject::Type(spec.name.clone());

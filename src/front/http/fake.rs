@@ -117,28 +117,8 @@ impl IdApi for Fake {
             ));
         }
         self.note("create_type", spec.name.as_str(), actor, None);
-        Ok(self.store(TypeRecord {
-            name: spec.name,
-            mode: spec.mode,
-            state: State::Active,
-            prefix: spec.prefix,
-            description: spec.description,
-            first_id: spec.first_id,
-            next_id: spec.first_id,
-            max_id: spec.max_id,
-            min_range: spec.min_range,
-            max_range: spec.max_range,
-            load_interval_ms: spec.load_interval_ms,
-            load_percentage: spec.load_percentage,
-            lock_ttl_ms: spec.lock_ttl_ms,
-            last_range: None,
-            last_load_ms: None,
-            instance: InstanceId(1),
-            history: None,
-            version: 1,
-            created_ms: 1_700_000_000_000,
-            updated_ms: 1_700_000_000_000,
-        }))
+        let made = 1_700_000_000_000;
+        Ok(self.store(TypeRecord::created(&spec, InstanceId(1), made)))
     }
 
     async fn node_status(&self) -> NodeStatus {
