@@ -309,7 +309,16 @@ fn once<T>(
     let runtime = runtime(1)?;
     let result = runtime.block_on(work(&options));
     runtime.shutdown_background();
-    result.map_err(|e| failure(e.into()))
+    result.map_err(|e| {
+        let refused =
+            matches!(&e, StoreError::Refused(error) if error.code == ErrorCode::PermissionDenied);
+        let mut failure = failure(e.into());
+        if refused {
+            failure.message += "; `idgen schema` needs an administrator's account, not the \
+                                service's (docs/dba-guide.md)";
+        }
+        failure
+    })
 }
 
 fn schema_apply(store: &StoreSettings) -> Result<SchemaReport, Failure> {

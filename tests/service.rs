@@ -2,7 +2,7 @@
 //! passes at once where everybody waits, so nothing here really sleeps.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idgen::adapters::memory::{MemoryDispatcher, MemoryRangeStore, StoreFault};
@@ -12,16 +12,18 @@ use idgen::domain::{
     TypeSpec,
 };
 use idgen::ports::{
-    Dispatcher, DispatcherFactory, NextRange, Publication, PublishOutcome, RangeStore, View,
+    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, NextRange,
+    Publication, PublishOutcome, RangeStore, TakeOutcome, View,
 };
 use idgen::service::admin::AdminApi;
 use idgen::service::api::IdApi;
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 const DEADLINE: Duration = Duration::from_millis(1_500);
 
-struct OneDispatcher(Arc<MemoryDispatcher>);
+struct OneDispatcher(Arc<Distant>);
 
 impl DispatcherFactory for OneDispatcher {
     fn connect(&self, _: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
@@ -29,17 +31,105 @@ impl DispatcherFactory for OneDispatcher {
     }
 }
 
+/// A dispatcher behind a network: takes and publications need their time, and
+/// fail after a second, as those of a real adapter.
+struct Distant {
+    inner: Arc<MemoryDispatcher>,
+    latency: Mutex<Duration>,
+}
+
+impl Distant {
+    fn set_latency(&self, latency: Duration) {
+        *self.latency.lock().unwrap() = latency;
+    }
+
+    async fn travel(&self) -> Result<(), DispatchError> {
+        let (latency, limit) = (*self.latency.lock().unwrap(), Duration::from_secs(1));
+        if latency.is_zero() {
+            return Ok(());
+        }
+        tokio::time::sleep(latency.min(limit)).await;
+        match latency < limit {
+            true => Ok(()),
+            false => Err(DispatchError::Unavailable("no answer within 1000 ms".to_owned())),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Dispatcher for Distant {
+    async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError> {
+        self.travel().await?;
+        self.inner.take(name, count).await
+    }
+
+    async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
+        self.travel().await?;
+        self.inner.view(name).await
+    }
+
+    async fn publish(
+        &self,
+        name: &TypeName,
+        publication: Publication<'_>,
+    ) -> Result<PublishOutcome, DispatchError> {
+        self.travel().await?;
+        self.inner.publish(name, publication).await
+    }
+
+    async fn lock(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+        take_over_after: Option<Duration>,
+    ) -> Result<LockOutcome, DispatchError> {
+        self.travel().await?;
+        self.inner.lock(name, token, ttl, take_over_after).await
+    }
+
+    async fn renew(
+        &self,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+    ) -> Result<bool, DispatchError> {
+        self.inner.renew(name, token, ttl).await
+    }
+
+    async fn unlock(&self, name: &TypeName, token: &str) -> Result<bool, DispatchError> {
+        self.inner.unlock(name, token).await
+    }
+
+    async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {
+        self.inner.announce(announcement).await
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Announcement> {
+        self.inner.subscribe()
+    }
+
+    async fn reset(&self) {}
+
+    async fn history(&self) -> Result<History, DispatchError> {
+        self.inner.history().await
+    }
+}
+
 /// A cluster in one process: nodes that share a store and a dispatcher.
 struct Cluster {
     store: Arc<MemoryRangeStore>,
     dispatcher: Arc<MemoryDispatcher>,
+    network: Arc<Distant>,
 }
 
 impl Cluster {
     async fn new() -> Self {
+        let dispatcher = Arc::new(MemoryDispatcher::new(&SystemEntropy));
         let cluster = Cluster {
             store: Arc::new(MemoryRangeStore::new()),
-            dispatcher: Arc::new(MemoryDispatcher::new(&SystemEntropy)),
+            network: Arc::new(Distant { inner: dispatcher.clone(), latency: Mutex::default() }),
+            dispatcher,
         };
         let spec = InstanceSpec { name: "main".into(), url: "memory://".into() };
         cluster.store.add_instance(&spec, "test").await.unwrap();
@@ -61,7 +151,7 @@ impl Cluster {
         };
         let ports = Ports {
             store: self.store.clone(),
-            factory: Arc::new(OneDispatcher(self.dispatcher.clone())),
+            factory: Arc::new(OneDispatcher(self.network.clone())),
             entropy: Arc::new(SystemEntropy),
         };
         let metrics = ServiceMetrics::register(&prometheus::Registry::new()).unwrap();
@@ -217,7 +307,7 @@ async fn a_slow_but_living_holder_keeps_its_lock() {
     let token = "third";
     let grace = Some(Duration::from_millis(250));
     let outcome = cluster.dispatcher.lock(&order(), token, Duration::from_secs(1), grace).await;
-    assert_eq!(outcome.unwrap(), idgen::ports::LockOutcome::Held, "signs of life count");
+    assert_eq!(outcome.unwrap(), LockOutcome::Held, "signs of life count");
     for caller in waiting {
         assert_eq!(code(caller.await.unwrap()), ErrorCode::Deadline);
     }
@@ -245,7 +335,7 @@ async fn a_store_that_lost_its_latest_writes_jumps_to_the_floor() {
     }
     let end = cluster.view().await.highest_end();
     // The same dispatcher over a store that was restored from long ago.
-    let restored = Cluster { store: Cluster::new().await.store, dispatcher: cluster.dispatcher };
+    let restored = Cluster { store: Cluster::new().await.store, ..cluster };
     restored.create(&small(100, 100)).await;
     let node = restored.node("b").await;
     let mut last = 0;
@@ -409,4 +499,73 @@ async fn what_waits_is_bounded_and_ends_by_the_deadline() {
     let late = codes.iter().filter(|c| **c == ErrorCode::Deadline).count();
     assert!(overloaded >= 2 && overloaded + late == 8, "{codes:?}");
     assert!(began.elapsed() <= DEADLINE + Duration::from_millis(50), "{:?}", began.elapsed());
+}
+
+/// Calls for ids at a steady pace for `span`; returns how many succeeded of the
+/// calls that began in it, and the longest that one took.
+async fn steady(node: &Arc<Service>, pace: Duration, span: Duration) -> (usize, usize, Duration) {
+    let began = Instant::now();
+    let mut calls = Vec::new();
+    while began.elapsed() < span {
+        let node = node.clone();
+        calls.push(tokio::spawn(async move {
+            let began = Instant::now();
+            (node.next_id("order").await.is_ok(), began.elapsed())
+        }));
+        tokio::time::sleep(pace).await;
+    }
+    let (all, mut good, mut longest) = (calls.len(), 0, Duration::ZERO);
+    for call in calls {
+        let (ok, took) = call.await.unwrap();
+        good += usize::from(ok);
+        longest = longest.max(took);
+    }
+    (good, all, longest)
+}
+
+/// A take that was sent must not be cut because the first of those who wait for
+/// it is out of time: under steady load there is always such a first one.
+#[tokio::test(start_paused = true)]
+async fn a_slow_or_stalled_dispatcher_is_recovered_from_under_load() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(100_000, 1_000_000)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    let (pace, margin) = (Duration::from_millis(5), Duration::from_millis(50));
+
+    cluster.network.set_latency(Duration::from_millis(700));
+    let (good, all, longest) = steady(&node, pace, Duration::from_secs(10)).await;
+    assert!(good * 10 > all * 9, "{good} of {all} at a latency of 700 ms");
+    assert!(longest <= DEADLINE + margin, "{longest:?}");
+
+    cluster.network.set_latency(Duration::from_secs(60));
+    let (good, all, longest) = steady(&node, pace, Duration::from_secs(4)).await;
+    assert!(good < all / 2, "{good} of {all} while stalled");
+    assert!(longest <= DEADLINE + margin, "{longest:?}");
+
+    cluster.network.set_latency(Duration::from_millis(1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (good, all, longest) = steady(&node, pace, Duration::from_secs(5)).await;
+    assert_eq!(good, all, "after the stall");
+    assert!(longest < Duration::from_millis(500), "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_for_many_ids_needs_few_ranges() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(1_000, 100_000_000)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    node.next_ids("order", 100_000).await.unwrap();
+    let ranges = cluster.store.range_log(&order(), 1_000).await.unwrap().len();
+    assert!(ranges <= 4, "{ranges} ranges for one call: what waits must count as use");
+    let mut tiny = TypeSpec::new(TypeName::parse("tiny").unwrap());
+    (tiny.min_range, tiny.max_range) = (1, 10);
+    cluster.create(&tiny).await;
+    assert_eq!(
+        node.next_ids("tiny", 1_000).await.unwrap().iter().map(|r| r.len()).sum::<u64>(),
+        1_000
+    );
+    let error = node.next_ids("tiny", 1_001).await.unwrap_err();
+    assert_eq!((error.code, error.field), (ErrorCode::InvalidArgument, Some("count")));
 }

@@ -6,6 +6,7 @@ use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
 use super::output::{json, pairs, table, time};
 use super::{Console, Environment};
+use crate::domain::LoadPercentage;
 use crate::front::http::log_schema::RangeLogJson;
 use crate::front::http::schema::{
     DispatcherJson, ListJson, NewType, RangeJson, TypeDetailJson, TypeJson, TypePatch,
@@ -70,7 +71,7 @@ struct TypeSettings {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     load_interval: Option<i64>,
     /// The share of a range, 0 to 1, after whose use the next is loaded
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = fraction)]
     load_percentage: Option<f64>,
     /// How long a refill holds its lock without a sign of life
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -246,6 +247,12 @@ fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<
     };
     let header = ["range start", "end", "allocated", "redis", "owner"];
     Ok(table(console.out, &header, ranges.into_iter().map(row).collect())?)
+}
+
+/// A share from 0 to 1. JSON has no word for the numbers that are none.
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().map_err(|_| "it must be a number from 0 to 1".to_owned())?;
+    LoadPercentage::from_fraction(number).map(|_| number).map_err(|error| error.message)
 }
 
 fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {

@@ -41,10 +41,19 @@ impl TypeEntry {
         self.record.read().expect("never poisoned").clone()
     }
 
-    fn update(&self, record: TypeRecord) {
+    /// Takes over what was read from the store, unless something newer was read
+    /// meanwhile: readers may finish in any order. `anyway` is for a store that
+    /// went back in time, where the older state is the true one.
+    fn update(&self, record: TypeRecord, anyway: bool) {
+        let mut held = self.record.write().expect("never poisoned");
+        let age = |record: &TypeRecord| (record.version, record.next_id);
+        if !anyway && age(&record) < age(&held) {
+            return;
+        }
         self.supply.raise_floor(record.next_id);
+        *held = Arc::new(record);
+        drop(held);
         self.supply.forgive();
-        *self.record.write().expect("never poisoned") = Arc::new(record);
         self.sequence.wake();
     }
 }
@@ -79,16 +88,14 @@ impl Catalogue {
         self.entries.read().expect("never poisoned").len()
     }
 
-    /// Keeps `record`: refreshes the entry, or makes it.
-    pub(super) fn put(&self, record: TypeRecord) -> Arc<TypeEntry> {
+    /// Keeps `record`: refreshes the entry (see [`TypeEntry::update`]), or makes it.
+    pub(super) fn put(&self, record: TypeRecord, anyway: bool) -> Arc<TypeEntry> {
         self.missing.lock().expect("never poisoned").remove(&record.name);
         let mut entries = self.entries.write().expect("never poisoned");
         if let Some(entry) = entries.get(&record.name) {
             let entry = entry.clone();
             drop(entries);
-            // Two readers may finish in either order; the feed of changes
-            // brings the newest state within its period all the same.
-            entry.update(record);
+            entry.update(record, anyway);
             return entry;
         }
         let entry = Arc::new(TypeEntry {
@@ -121,8 +128,17 @@ impl Catalogue {
 }
 
 impl Parts {
+    /// When a call that begins now must have ended.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.config.deadline
+    }
+
     /// The type called `name`, which comes unchecked from the wire.
-    pub(super) async fn find(&self, name: &str) -> Result<Arc<TypeEntry>, Error> {
+    pub(super) async fn find(
+        &self,
+        name: &str,
+        deadline: Instant,
+    ) -> Result<Arc<TypeEntry>, Error> {
         if let Some(entry) = self.catalogue.get(name) {
             return Ok(entry);
         }
@@ -130,7 +146,6 @@ impl Parts {
         if self.catalogue.is_missing(&name) {
             return Err(Error::unknown_type(name.as_str()));
         }
-        let deadline = Instant::now() + self.config.deadline;
         match timeout_at(deadline, self.look_up(&name)).await {
             Ok(found) => found,
             Err(_) => Err(Error::new(
@@ -150,7 +165,7 @@ impl Parts {
             return Err(Error::unknown_type(name.as_str()));
         }
         match self.store.find_type(name).await? {
-            Some(record) => Ok(self.catalogue.put(record)),
+            Some(record) => Ok(self.catalogue.put(record, false)),
             None => {
                 self.catalogue.remember_missing(name);
                 Err(Error::unknown_type(name.as_str()))
@@ -161,11 +176,16 @@ impl Parts {
     /// Reads a type again that this node knows; one that it does not know is
     /// read when it is asked for.
     pub(super) async fn refresh(&self, name: &TypeName) -> Result<(), StoreError> {
+        self.read_again(name, false).await
+    }
+
+    /// As [`refresh`](Self::refresh); `anyway` after the store went back in time.
+    pub(super) async fn read_again(&self, name: &TypeName, anyway: bool) -> Result<(), StoreError> {
         self.catalogue.forget_missing(name);
         if self.catalogue.get(name.as_str()).is_some()
             && let Some(record) = self.store.find_type(name).await?
         {
-            self.catalogue.put(record);
+            self.catalogue.put(record, anyway);
         }
         Ok(())
     }

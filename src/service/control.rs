@@ -1,6 +1,6 @@
 //! The control plane: types, Redis instances, status.
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
 use super::api::{NodeStatus, TypeStatus};
@@ -12,6 +12,10 @@ use crate::domain::{
 use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a change waits for its announcement; who misses it reads the feed.
+const TELL: Duration = Duration::from_millis(250);
 
 impl Parts {
     pub(super) async fn create_type(
@@ -28,23 +32,34 @@ impl Parts {
     /// This node knows at once, its peers by the announcement, and those who
     /// miss that by the feed.
     async fn changed(&self, record: &TypeRecord) {
-        self.catalogue.put(record.clone());
+        self.catalogue.put(record.clone(), false);
         let news = Announcement::Type(record.name.clone());
-        for instance in self.instances.all() {
-            let _ = instance.dispatcher.announce(&news).await;
-        }
+        // An instance that is out of reach must not hold the answer up.
+        let tell = async {
+            for instance in self.instances.all() {
+                let _ = instance.dispatcher.announce(&news).await;
+            }
+        };
+        let _ = timeout(TELL, tell).await;
     }
 
     pub(super) async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
-        let entry = self.find(name).await?;
+        let deadline = self.deadline();
+        let entry = self.find(name, deadline).await?;
+        // Half of the time for each side, so that one that is away leaves the
+        // other its turn.
+        let half = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
         // The settings are as fresh as the feed when the store is away.
-        let record = match self.store.find_type(&entry.name).await {
-            Ok(Some(record)) => record,
-            Ok(None) => return Err(Error::unknown_type(name)),
-            Err(_) => (*entry.record()).clone(),
+        let record = match timeout_at(half, self.store.find_type(&entry.name)).await {
+            Ok(Ok(Some(record))) => record,
+            Ok(Ok(None)) => return Err(Error::unknown_type(name)),
+            Ok(Err(_)) | Err(_) => (*entry.record()).clone(),
         };
         let view = match self.instances.get(record.instance) {
-            Some(instance) => instance.dispatcher.view(&entry.name).await.ok(),
+            Some(instance) => {
+                let view = timeout_at(deadline, instance.dispatcher.view(&entry.name)).await;
+                view.ok().and_then(Result::ok)
+            }
             None => None,
         };
         Ok(TypeStatus { record, view })
@@ -92,6 +107,11 @@ impl AdminApi for Service {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         let name = TypeName::parse(name)?;
+        let nothing =
+            TypeChange { expected_version: change.expected_version, ..TypeChange::default() };
+        if change == nothing {
+            return Err(Error::invalid("change", "change names no setting: give at least one"));
+        }
         let record = self.parts.store.alter_type(&name, &change, actor).await?;
         self.parts.changed(&record).await;
         Ok(record)
@@ -171,7 +191,7 @@ impl AdminApi for Service {
     }
 
     async fn range_log(&self, name: &str, limit: u32) -> Result<Vec<RangeLogEntry>, Error> {
-        let entry = self.parts.find(name).await?;
+        let entry = self.parts.find(name, self.parts.deadline()).await?;
         Ok(self.parts.store.range_log(&entry.name, limit.clamp(1, 1_000)).await?)
     }
 }

@@ -23,7 +23,8 @@ pub struct ServiceMetrics {
     /// `idgen_burnt_ranges_total{reason}`: allocated, but never published.
     pub burnt_ranges: IntCounterVec,
     /// `idgen_burnt_ids_total`: ids in such ranges, and ids taken for callers
-    /// that were gone.
+    /// that were gone. What was published and is lost with a Redis is not
+    /// counted: nobody knows how much of it was handed out.
     pub burnt_ids: IntCounter,
     /// `idgen_order_drops_total`: answers below an id that this node had
     /// returned already.
@@ -79,7 +80,10 @@ impl ServiceMetrics {
                 "Ranges allocated but never published",
                 "reason",
             )?,
-            burnt_ids: counter("idgen_burnt_ids_total", "Ids that nobody will ever get")?,
+            burnt_ids: counter(
+                "idgen_burnt_ids_total",
+                "Ids that this node knows nobody will ever get",
+            )?,
             order_drops: counter(
                 "idgen_order_drops_total",
                 "Answers below an id that was returned already",

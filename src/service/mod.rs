@@ -33,6 +33,9 @@ use watch::Health;
 
 pub use metrics::ServiceMetrics;
 
+/// Most ranges that one call may use up.
+const MAX_RANGES_PER_CALL: i64 = 100;
+
 /// What the service is told at its start.
 #[derive(Clone, Debug)]
 pub struct ServiceConfig {
@@ -129,8 +132,9 @@ impl Service {
 
 impl IdApi for Service {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        let entry = self.parts.find(name).await?;
-        let granted = sequence::acquire(&self.parts, &entry, 1).await?;
+        let deadline = self.parts.deadline();
+        let entry = self.parts.find(name, deadline).await?;
+        let granted = sequence::acquire(&self.parts, &entry, 1, deadline).await?;
         Ok(granted.first.start())
     }
 
@@ -141,16 +145,30 @@ impl IdApi for Service {
                 format!("count {count} is out of range: it must be from 1 to {MAX_COUNT}"),
             ));
         }
-        let entry = self.parts.find(name).await?;
-        let granted = sequence::acquire(&self.parts, &entry, count as u64).await?;
+        let deadline = self.parts.deadline();
+        let entry = self.parts.find(name, deadline).await?;
+        // Such a call would take more refills than fit in its time.
+        let most = entry.record().max_range.saturating_mul(MAX_RANGES_PER_CALL);
+        if count > most {
+            return Err(Error::invalid(
+                "count",
+                format!(
+                    "count {count} is too large for id type {name}: its ranges hold at most {} \
+                     ids, and a call may take {MAX_RANGES_PER_CALL} ranges",
+                    entry.record().max_range
+                ),
+            ));
+        }
+        let granted = sequence::acquire(&self.parts, &entry, count as u64, deadline).await?;
         let mut ranges = granted.rest;
         ranges.insert(0, granted.first);
         Ok(ranges)
     }
 
     async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
-        let entry = self.parts.find(name).await?;
-        let id = sequence::acquire(&self.parts, &entry, 1).await?.first.start();
+        let deadline = self.parts.deadline();
+        let entry = self.parts.find(name, deadline).await?;
+        let id = sequence::acquire(&self.parts, &entry, 1, deadline).await?.first.start();
         Ok(match with_prefix {
             true => format!("{}{id}", entry.record().prefix),
             false => id.to_string(),

@@ -33,9 +33,16 @@ pub(super) fn start(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) {
     let (parts, entry) = (parts.clone(), entry.clone());
     let tasks = parts.tasks.clone();
     tasks.spawn(async move {
-        let result = match parts.refill_permits.acquire().await {
-            Ok(_permit) => run(&parts, &entry).await,
-            Err(_) => Ok(Outcome::Held),
+        // At a stop those that wait for their turn give up; those that run are
+        // finished, so that no lock is left behind.
+        let permit = tokio::select! {
+            biased;
+            () = parts.stop.cancelled() => None,
+            permit = parts.refill_permits.acquire() => permit.ok(),
+        };
+        let result = match permit {
+            Some(_permit) => run(&parts, &entry).await,
+            None => Ok(Outcome::Held),
         };
         let label = match &result {
             Ok(outcome) => outcome.label(),
@@ -175,8 +182,6 @@ async fn refill_under_lock(
         Ok(PublishOutcome::Published) => {
             parts.metrics.refill_length.observe(allocation.range.len() as f64);
             entry.supply.distrust(false);
-            // The store has just recorded this history as the current one.
-            entry.supply.note_live(&view.history, entry.record().history.as_ref(), None);
             tracing::info!(id_type = %entry.name, range = %allocation.range, "published a range");
             Ok(Outcome::Published)
         }
@@ -192,9 +197,9 @@ async fn refill_under_lock(
 }
 
 /// The use since the last publication, and what callers wait for on top.
-/// Unknown after Redis lost its data, and within the first millisecond.
+/// Unknown after Redis lost its data.
 fn usage(view: &View, demand: u64) -> Option<Usage> {
-    (view.is_live() && view.age_ms > 0)
+    view.is_live()
         .then(|| Usage { consumed: view.used.saturating_add(demand), elapsed_ms: view.age_ms })
 }
 

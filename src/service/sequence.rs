@@ -12,17 +12,18 @@
 //! is answered by its deadline, by the driver: callers have no timers.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
 use super::{Parts, refill, unavailable};
 use crate::domain::{Error, ErrorCode, IdRange, State};
-use crate::ports::{TakeOutcome, Taken};
+use crate::ports::{Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
@@ -39,6 +40,12 @@ pub(super) struct Granted {
     pub(super) first: IdRange,
     /// What follows, where ranges ended in between. Does not allocate when empty.
     pub(super) rest: Vec<IdRange>,
+}
+
+impl Granted {
+    fn len(&self) -> u64 {
+        self.first.len() + self.rest.iter().map(|r| r.len()).sum::<u64>()
+    }
 }
 
 /// The callers that wait for ids of one type.
@@ -76,11 +83,12 @@ impl Sequence {
     }
 }
 
-/// `count` ids of the type for one caller.
+/// `count` ids of the type for one caller, by `deadline`.
 pub(super) async fn acquire(
     parts: &Arc<Parts>,
     entry: &Arc<TypeEntry>,
     count: u64,
+    deadline: Instant,
 ) -> Result<Granted, Error> {
     let (reply, answer) = oneshot::channel();
     let drive_now = {
@@ -94,7 +102,6 @@ pub(super) async fn acquire(
                 ),
             ));
         }
-        let deadline = Instant::now() + parts.config.deadline;
         queue.waiters.push_back(Waiter { missing: count, got: None, deadline, reply });
         !std::mem::replace(&mut queue.driven, true)
     };
@@ -128,6 +135,10 @@ impl Driver {
             if !self.collect(&mut batch) {
                 return;
             }
+            self.expire(&mut batch, trouble.as_ref());
+            if batch.is_empty() {
+                continue;
+            }
             let then = match self.serve(&mut batch).await {
                 Ok(then) => {
                     if batch.is_empty() {
@@ -145,6 +156,8 @@ impl Driver {
             }
             if let Some(verdict) = self.verdict() {
                 for waiter in batch.drain(..) {
+                    let burnt = waiter.got.as_ref().map_or(0, Granted::len);
+                    self.parts.metrics.burnt_ids.inc_by(burnt);
                     let _ = waiter.reply.send(Err(verdict.clone()));
                 }
                 continue;
@@ -202,83 +215,115 @@ impl Driver {
             return Ok(Then::Wait(POLL)); // the verdict answers
         }
         let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
-        let deadline = batch.front().expect("somebody waits").deadline;
         self.parts.metrics.takes.inc();
-        let outcome = timeout_at(deadline, instance.dispatcher.take(&self.entry.name, wanted))
-            .await
-            .map_err(|_| unavailable("the Redis instance did not answer in time"))??;
-        let taken = match outcome {
+        self.entry.supply.touch();
+        let take = instance.dispatcher.take(&self.entry.name, wanted);
+        let Some(outcome) = self.while_somebody_waits(batch, take).await else {
+            return Ok(Then::Again);
+        };
+        let taken = match outcome? {
             TakeOutcome::Taken(taken) => taken,
             TakeOutcome::Stale { history } => {
                 // Also the answer for a type that was never loaded: only one
                 // that was can be stale.
-                if record.history.as_ref().is_some_and(|h| *h != history) {
+                let was_loaded = record.history.as_ref().is_some_and(|h| *h != history);
+                if was_loaded && self.entry.supply.is_news(&history) {
                     self.parts.metrics.stale_histories.with_label_values(&["dispatcher"]).inc();
                 }
                 self.starve();
                 return Ok(Then::Wait(POLL));
             }
         };
-        if !self.may_use(&taken).await {
-            instance.dispatcher.reset().await;
-            return Err(unavailable("the Redis instance was replaced by another server"));
+        let question = self.may_use(&taken, &*instance.dispatcher);
+        match self.while_somebody_waits(batch, question).await {
+            None => return Ok(Then::Again),
+            Some(false) => {
+                return Err(unavailable("the Redis instance was replaced by another server"));
+            }
+            Some(true) => {}
         }
-        let whole = self.hand_out(&taken, batch);
-        if taken.due && !batch.is_empty() {
+        let in_order = self.hand_out(&taken, batch);
+        let due = taken.due || taken.left == 0;
+        if !batch.is_empty() && (due || !in_order) {
             self.starve();
-        } else if taken.due {
-            self.entry.supply.touch();
-            self.entry.supply.set_starving(false);
-            refill::start(&self.parts, &self.entry);
-        } else {
-            self.entry.supply.set_starving(false);
+            return Ok(Then::Wait(POLL));
         }
-        match batch.is_empty() || (whole && !taken.due) {
-            true => Ok(Then::Again),
-            false => Ok(Then::Wait(POLL)),
+        self.entry.supply.set_starving(false);
+        if due || !in_order {
+            refill::start(&self.parts, &self.entry);
+        }
+        Ok(Then::Again)
+    }
+
+    /// Does `work`, and meanwhile answers those whose time is up. `None` when
+    /// nobody is left to do it for. The work itself is never cut at the
+    /// deadline of one caller: those behind it still want the answer.
+    async fn while_somebody_waits<T>(
+        &self,
+        batch: &mut VecDeque<Waiter>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            let deadline = batch.front()?.deadline;
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return Some(done),
+                () = sleep_until(deadline) => {
+                    // A refill that failed is the likelier reason.
+                    let slow = unavailable("the Redis instance did not answer in time");
+                    self.expire(batch, Some(&self.entry.supply.error().unwrap_or(slow)));
+                }
+            }
         }
     }
 
     fn starve(&self) {
-        self.entry.supply.touch();
         self.entry.supply.set_starving(true);
         refill::start(&self.parts, &self.entry);
     }
 
     /// Whether ids taken under this history may be returned: not when the
     /// store knows that another history succeeded it (an old master, cut off).
-    async fn may_use(&self, taken: &Taken) -> bool {
+    /// The answer is kept until the store records another history, or for a
+    /// second where it was no or could not be had.
+    async fn may_use(&self, taken: &Taken, dispatcher: &dyn Dispatcher) -> bool {
         let record = self.entry.record();
-        if record.history.as_ref() == Some(&taken.history) {
+        let recorded = record.history.as_ref();
+        if recorded == Some(&taken.history) {
             return true;
         }
-        if self.entry.supply.is_known_live(&taken.history, record.history.as_ref()) {
-            return true;
-        }
-        let question = self.parts.store.is_superseded(&self.entry.name, &taken.history);
-        match timeout(STORE_QUESTION, question).await {
-            Ok(Ok(false)) => {
-                self.entry.supply.note_live(&taken.history, record.history.as_ref(), None);
-                true
+        let soon = Some(Duration::from_secs(1));
+        let known = self.entry.supply.is_known_live(&taken.history, recorded);
+        let live = match known {
+            Some(live) => live,
+            None => {
+                let question = self.parts.store.is_superseded(&self.entry.name, &taken.history);
+                let (live, ask_again) = match timeout(STORE_QUESTION, question).await {
+                    Ok(Ok(false)) => (true, None),
+                    Ok(Ok(true)) => {
+                        tracing::warn!(
+                            id_type = %self.entry.name, history = %taken.history,
+                            "dropping ids of a server that was replaced"
+                        );
+                        dispatcher.reset().await;
+                        (false, soon)
+                    }
+                    // The store is away: nothing says that the history is old.
+                    Ok(Err(_)) | Err(_) => (true, soon),
+                };
+                self.entry.supply.note_history(&taken.history, recorded, live, ask_again);
+                live
             }
-            Ok(Ok(true)) => {
-                let ids = taken.ranges.iter().map(|r| r.len()).sum();
-                self.parts.metrics.burnt_ids.inc_by(ids);
+        };
+        if !live {
+            let ids = taken.ranges.iter().map(|r| r.len()).sum();
+            self.parts.metrics.burnt_ids.inc_by(ids);
+            if self.entry.supply.is_news(&taken.history) {
                 self.parts.metrics.stale_histories.with_label_values(&["node"]).inc();
-                tracing::warn!(
-                    id_type = %self.entry.name, history = %taken.history,
-                    "dropped ids of a server that was replaced"
-                );
-                false
-            }
-            // The store is away: nothing says that the history is old. Ask
-            // again soon, but not for every batch.
-            Ok(Err(_)) | Err(_) => {
-                let soon = Some(Duration::from_secs(1));
-                self.entry.supply.note_live(&taken.history, record.history.as_ref(), soon);
-                true
             }
         }
+        live
     }
 
     /// Gives the ids to the batch, in order. Returns whether all were in
@@ -295,8 +340,6 @@ impl Driver {
                     "dropped ids at or below one that was returned already"
                 );
                 self.entry.supply.distrust(true);
-                self.entry.supply.set_starving(true);
-                refill::start(&self.parts, &self.entry);
                 continue;
             }
             let mut rest = Some(*range);
@@ -311,8 +354,8 @@ impl Driver {
                 if waiter.missing == 0 {
                     let waiter = batch.pop_front().expect("it is at the front");
                     let granted = waiter.got.expect("just given");
-                    if waiter.reply.send(Ok(granted)).is_err() {
-                        self.parts.metrics.burnt_ids.inc(); // the caller is gone
+                    if let Err(Ok(unwanted)) = waiter.reply.send(Ok(granted)) {
+                        self.parts.metrics.burnt_ids.inc_by(unwanted.len()); // the caller is gone
                     }
                 }
             }
@@ -339,6 +382,8 @@ impl Driver {
         let now = Instant::now();
         while batch.front().is_some_and(|w| w.deadline <= now) {
             let waiter = batch.pop_front().expect("just seen");
+            let burnt = waiter.got.as_ref().map_or(0, Granted::len);
+            self.parts.metrics.burnt_ids.inc_by(burnt);
             let reason = trouble.cloned().or_else(|| self.entry.supply.error());
             let error = match reason {
                 Some(error) => error,
@@ -351,10 +396,19 @@ impl Driver {
         }
     }
 
-    /// The node stops: whoever waits is told so by the dropped channel.
-    fn abandon(self) {
+    /// The node stops, or the driver broke down: whoever waits is told so by
+    /// the dropped channel, and the next caller gets a new driver.
+    fn abandon(&self) {
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
         queue.waiters.clear();
         queue.driven = false;
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.abandon();
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! and whether a refill runs.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,26 +14,35 @@ use crate::domain::{Error, ErrorCode, History, IdRange};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// Callers that wait must notice within a second that a store is back.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Over a shorter span than this many milliseconds a rate says little.
+const MEANINGFUL_MS: u64 = 10_000;
 
 /// See the module.
 pub(super) struct Supply {
     /// The highest range end that this node has seen for the type (the floor).
     floor: AtomicI64,
+    /// When a driver last asked for ids, in milliseconds since `made`; 0: never.
+    last_take_ms: AtomicU64,
+    made: Instant,
     /// Whether callers wait for ids that are not there.
     starving: AtomicBool,
     /// The highest id that this node has returned.
     returned: AtomicI64,
     /// Whether the dispatcher gave ids below that: what it holds must go.
     distrusted: AtomicBool,
-    /// A history that the store does not call superseded, and what the store
-    /// called current when it was asked: asked again when that changes.
-    live_history: Mutex<Option<LiveHistory>>,
+    /// What the store said of the history that was met last.
+    known_history: Mutex<Option<KnownHistory>>,
+    /// The history that was last counted as stale.
+    counted: Mutex<Option<History>>,
+    /// Ids per second, as last measured over a span that says something.
+    rate: Mutex<Option<f64>>,
     refill: Mutex<RefillState>,
 }
 
-struct LiveHistory {
+struct KnownHistory {
     history: History,
     recorded: Option<History>,
+    live: bool,
     ask_again: Option<Instant>,
 }
 
@@ -44,17 +53,20 @@ struct RefillState {
     pause: Duration,
     /// Why the latest refill failed; cleared by one that did not.
     error: Option<Error>,
-    last_take: Option<Instant>,
 }
 
 impl Supply {
     pub(super) fn new(floor: i64) -> Self {
         Supply {
             floor: AtomicI64::new(floor),
+            last_take_ms: AtomicU64::new(0),
+            made: Instant::now(),
             starving: AtomicBool::new(false),
             returned: AtomicI64::new(0),
             distrusted: AtomicBool::new(false),
-            live_history: Mutex::default(),
+            known_history: Mutex::default(),
+            counted: Mutex::default(),
+            rate: Mutex::default(),
             refill: Mutex::default(),
         }
     }
@@ -96,31 +108,37 @@ impl Supply {
         true
     }
 
-    /// Whether the store was asked about `history` already, and `recorded` is
-    /// still what it calls current.
-    pub(super) fn is_known_live(&self, history: &History, recorded: Option<&History>) -> bool {
-        let known = self.live_history.lock().expect("never poisoned");
-        known.as_ref().is_some_and(|known| {
-            known.history == *history
-                && known.recorded.as_ref() == recorded
-                && known.ask_again.is_none_or(|t| Instant::now() < t)
-        })
-    }
-
-    /// The store does not call `history` superseded; or, for `span`, it could
-    /// not be asked.
-    pub(super) fn note_live(
+    /// Whether ids under `history` may be returned, as far as the store was
+    /// asked, and `recorded` is still what it calls current.
+    pub(super) fn is_known_live(
         &self,
         history: &History,
         recorded: Option<&History>,
+    ) -> Option<bool> {
+        let known = self.known_history.lock().expect("never poisoned");
+        let known = known.as_ref()?;
+        let counts = known.history == *history
+            && known.recorded.as_ref() == recorded
+            && known.ask_again.is_none_or(|t| Instant::now() < t);
+        counts.then_some(known.live)
+    }
+
+    /// Keeps what the store said of `history` while `recorded` was what it
+    /// called current; for `span` only, where that is given.
+    pub(super) fn note_history(
+        &self,
+        history: &History,
+        recorded: Option<&History>,
+        live: bool,
         span: Option<Duration>,
     ) {
-        let known = LiveHistory {
+        let known = KnownHistory {
             history: history.clone(),
             recorded: recorded.cloned(),
+            live,
             ask_again: span.map(|s| Instant::now() + s),
         };
-        *self.live_history.lock().expect("never poisoned") = Some(known);
+        *self.known_history.lock().expect("never poisoned") = Some(known);
     }
 
     /// Whether a refill may start now; if so it counts as running, and
@@ -184,14 +202,34 @@ impl Supply {
         refill.not_before = None;
     }
 
+    /// Whether `history` was not counted as stale yet; from now on it is. So
+    /// that metrics count events, not how often a driver looked.
+    pub(super) fn is_news(&self, history: &History) -> bool {
+        let mut counted = self.counted.lock().expect("never poisoned");
+        counted.replace(history.clone()).as_ref() != Some(history)
+    }
+
+    /// The rate of use in ids per second, given `used` ids in `age_ms`. Right
+    /// after a publication that says little, and the rate before it counts.
+    pub(super) fn rate(&self, used: u64, age_ms: u64) -> Option<f64> {
+        let mut rate = self.rate.lock().expect("never poisoned");
+        let measured = (age_ms > 0).then(|| used as f64 * 1_000.0 / age_ms as f64);
+        if age_ms >= MEANINGFUL_MS || rate.is_none() {
+            *rate = measured;
+        }
+        rate.filter(|rate| *rate > 0.0)
+    }
+
     /// Notes that the type is in use.
     pub(super) fn touch(&self) {
-        self.refill.lock().expect("never poisoned").last_take = Some(Instant::now());
+        let now = self.made.elapsed().as_millis() as u64;
+        self.last_take_ms.store(now.max(1), Ordering::Relaxed);
     }
 
     /// Whether the type was in use within `span`.
     pub(super) fn used_within(&self, span: Duration) -> bool {
-        let refill = self.refill.lock().expect("never poisoned");
-        refill.last_take.is_some_and(|t| t.elapsed() < span)
+        let last = self.last_take_ms.load(Ordering::Relaxed);
+        let now = self.made.elapsed().as_millis() as u64;
+        last > 0 && now.saturating_sub(last) < span.as_millis() as u64
     }
 }

@@ -79,7 +79,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             if latest < *seq {
                 tracing::warn!("the range store went back in time: reading everything again");
                 for entry in parts.catalogue.all() {
-                    parts.refresh(&entry.name).await?;
+                    parts.read_again(&entry.name, true).await?;
                 }
                 refresh_instances(parts).await?;
                 *seq = latest;
@@ -198,11 +198,13 @@ async fn measure_runway(parts: &Arc<Parts>) {
             continue;
         };
         let Ok(view) = instance.dispatcher.view(&entry.name).await else {
+            // Nobody gets an id from there now.
+            parts.metrics.left.with_label_values(&labels).set(0);
+            parts.metrics.runway.with_label_values(&labels).set(0.0);
             continue;
         };
         parts.metrics.left.with_label_values(&labels).set(view.left() as i64);
-        if view.used > 0 && view.age_ms > 0 {
-            let per_second = view.used as f64 * 1_000.0 / view.age_ms as f64;
+        if let Some(per_second) = entry.supply.rate(view.used, view.age_ms) {
             let runway = view.left() as f64 / per_second;
             parts.metrics.runway.with_label_values(&labels).set(runway);
         }

@@ -145,7 +145,11 @@ pub fn is_harmless(error: &MysqlError) -> bool {
     match error {
         MysqlError::Server(error) => !matches!(
             error.code,
-            1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 4031
+            1053 | 1077 | 1079 | 1080 | 1152 | 1158
+                ..=1161 | 1184 | 1927 | 4031
+                // Read-only: the server was demoted, and another one behind
+                // the same name takes the writes now.
+                | 1290 | 1792 | 1836 | 3100
         ),
         _ => false,
     }

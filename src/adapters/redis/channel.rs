@@ -45,7 +45,12 @@ pub(super) async fn listen(link: Arc<Link>, listeners: broadcast::Sender<Announc
             // No receiver is no error: then nobody waits for news.
             let _ = listeners.send(Announcement::Resumed);
             let mut messages = subscription.on_message();
-            while let Some(message) = messages.next().await {
+            loop {
+                let message = tokio::select! {
+                    message = messages.next() => message,
+                    () = link.broken() => None,
+                };
+                let Some(message) = message else { break };
                 if let Ok(text) = message.get_payload::<String>()
                     && let Some(announcement) = decode(&text)
                 {

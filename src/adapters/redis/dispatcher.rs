@@ -240,7 +240,7 @@ impl Dispatcher for RedisDispatcher {
     }
 
     async fn reset(&self) {
-        self.link.reset().await;
+        self.link.reset();
     }
 
     async fn history(&self) -> Result<History, DispatchError> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKind};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout};
 
 use crate::domain::instance::redact_url;
@@ -35,6 +35,7 @@ pub(super) struct Link {
     client: Client,
     timeout: Duration,
     slot: Mutex<Slot>,
+    broken: Notify,
 }
 
 #[derive(Default)]
@@ -66,7 +67,7 @@ impl Link {
             }
             _ => Client::open(url).map_err(malformed)?,
         };
-        Ok(Link { client, timeout: options.timeout, slot: Mutex::default() })
+        Ok(Link { client, timeout: options.timeout, slot: Mutex::default(), broken: Notify::new() })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -133,15 +134,26 @@ impl Link {
         }
     }
 
-    /// Forgets the connection.
-    pub(super) async fn reset(&self) {
-        self.slot.lock().await.connection = None;
+    /// Forgets the connection. Does not wait: while somebody connects, there is
+    /// none to forget.
+    pub(super) fn reset(&self) {
+        if let Ok(mut slot) = self.slot.try_lock() {
+            slot.connection = None;
+        }
+        self.broken.notify_one();
+    }
+
+    /// Returns when a connection was dropped since the last time: whatever else
+    /// is connected to that server had better look, too.
+    pub(super) async fn broken(&self) {
+        self.broken.notified().await;
     }
 
     async fn drop_connection(&self, number: u64) {
         let mut slot = self.slot.lock().await;
         if slot.number == number {
             slot.connection = None;
+            self.broken.notify_one();
         }
     }
 }
@@ -162,8 +174,13 @@ impl IntoFailure for (bool, DispatchError) {
     }
 }
 
+/// Whether the connection had better be made anew: it broke, or the server at
+/// its end no longer is the one that takes writes. Before 7.0, a refused write
+/// inside a script comes as a plain error.
 fn is_fatal(error: &RedisError) -> bool {
-    error.is_unrecoverable_error() || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+    use ServerErrorKind::{ReadOnly, ResponseError};
+    error.is_unrecoverable_error()
+        || matches!(error.kind(), ErrorKind::Server(ReadOnly | ResponseError))
 }
 
 /// Decided by kind and code, never by text. What the server says of itself
@@ -172,9 +189,6 @@ fn is_fatal(error: &RedisError) -> bool {
 fn translate(error: &RedisError) -> DispatchError {
     match error.kind() {
         ErrorKind::UnexpectedReturnType | ErrorKind::Parse => {
-            DispatchError::Broken(error.to_string())
-        }
-        ErrorKind::Server(ServerErrorKind::ResponseError) => {
             DispatchError::Broken(error.to_string())
         }
         _ => DispatchError::Unavailable(error.to_string()),

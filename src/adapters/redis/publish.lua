@@ -20,7 +20,8 @@ local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%
 if replid ~= ARGV[4] then
   return 'history'
 end
-if redis.call('GET', KEYS[2]) ~= ARGV[5] then
+local held = redis.call('GET', KEYS[2])
+if not held or string.match(held, '^%S+') ~= ARGV[5] then
   return 'token'
 end
 local type = redis.call('HMGET', KEYS[1], 'history', 'cur', 'end', 'next_start', 'next_end')

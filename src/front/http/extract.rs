@@ -31,24 +31,37 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
                 "send the header Content-Type: application/json",
             ));
         }
-        let read = Bytes::from_request(request, state);
-        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read).await {
-            Err(_) => {
-                return Err(Problem::fault(
-                    Fault::SlowBody,
-                    format!("the body took more than {} s", BODY_TIMEOUT.as_secs()),
-                ));
-            }
-            Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(Problem::fault(
-                    Fault::TooLarge,
-                    format!("the body is longer than the limit of {MAX_BODY} bytes"),
-                ));
-            }
-            Ok(Err(error)) => return Err(Problem::malformed(None, error.body_text())),
-            Ok(Ok(bytes)) => bytes,
-        };
+        let bytes = whole_body(request, state).await?;
         parse(&bytes).map(JsonBody)
+    }
+}
+
+/// No body is wanted; what is there is read all the same. A server that
+/// answers and closes before it has read everything makes the peer's kernel
+/// throw the answer away.
+pub(super) struct NoBody;
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        whole_body(request, state).await.map(|_| NoBody)
+    }
+}
+
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    let read = Bytes::from_request(request, state);
+    match tokio::time::timeout(BODY_TIMEOUT, read).await {
+        Err(_) => Err(Problem::fault(
+            Fault::SlowBody,
+            format!("the body took more than {} s", BODY_TIMEOUT.as_secs()),
+        )),
+        Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(Problem::fault(
+            Fault::TooLarge,
+            format!("the body is longer than the limit of {MAX_BODY} bytes"),
+        )),
+        Ok(Err(error)) => Err(Problem::malformed(None, error.body_text())),
+        Ok(Ok(bytes)) => Ok(bytes),
     }
 }
 

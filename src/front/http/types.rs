@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::answer::{IdForm, json};
 use super::auth::Actor;
-use super::extract::{JsonBody, Name, QueryOf};
+use super::extract::{JsonBody, Name, NoBody, QueryOf};
 use super::log_schema::RangeLogJson;
 use super::problem::Problem;
 use super::routes::{Shared, limit};
@@ -111,6 +111,7 @@ pub(super) async fn retire<A: AdminApi>(
     Name(name): Name,
     QueryOf(query): QueryOf<Plain>,
     Actor(actor): Actor,
+    _: NoBody,
 ) -> Answer {
     let record = app.api.set_retired(&name, true, &actor).await?;
     Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
@@ -121,6 +122,7 @@ pub(super) async fn restore<A: AdminApi>(
     Name(name): Name,
     QueryOf(query): QueryOf<Plain>,
     Actor(actor): Actor,
+    _: NoBody,
 ) -> Answer {
     let record = app.api.set_retired(&name, false, &actor).await?;
     Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
@@ -130,6 +132,7 @@ pub(super) async fn ids<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Count>,
+    _: NoBody,
 ) -> Answer {
     let count = query.count.unwrap_or(1);
     // Checked here too, because the answer is built in memory.

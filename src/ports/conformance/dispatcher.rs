@@ -239,6 +239,20 @@ async fn locking(dispatcher: &Shared) {
     assert_eq!(lock("b", None).await, LockOutcome::Acquired);
     assert!(dispatcher.unlock(&name, "b").await.unwrap());
     assert!(!dispatcher.unlock(&name, "b").await.unwrap());
+
+    // The silence of a holder has nothing to do with the time to live that
+    // another one asks for: settings may have changed between them.
+    let minute = Some(Duration::from_secs(60));
+    for (its_ttl, my_ttl) in [(10, 3_600), (3_600, 10)] {
+        let (its_ttl, my_ttl) = (Duration::from_secs(its_ttl), Duration::from_secs(my_ttl));
+        dispatcher.lock(&name, "holder", its_ttl, None).await.unwrap();
+        let outcome = dispatcher.lock(&name, "other", my_ttl, minute).await.unwrap();
+        assert_eq!(outcome, LockOutcome::Held, "the holder was not silent for a minute");
+        assert!(dispatcher.renew(&name, "holder", my_ttl).await.unwrap());
+        let outcome = dispatcher.lock(&name, "other", its_ttl, minute).await.unwrap();
+        assert_eq!(outcome, LockOutcome::Held, "nor after its sign of life");
+        assert!(dispatcher.unlock(&name, "holder").await.unwrap());
+    }
 }
 
 async fn taking_over(dispatcher: &Shared) {
