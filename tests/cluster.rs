@@ -504,3 +504,32 @@ fn the_doctor_finds_what_is_set_up_badly() {
     assert_eq!(eviction, "ok");
     drop(node);
 }
+
+/// A client whose last bytes come late still gets the whole answer: a server
+/// that closes with unread input makes the kernel throw the answer away.
+#[test]
+fn a_long_answer_is_whole_for_a_client_that_ends_its_request_late() {
+    use std::io::{Read, Write};
+    let _turn = exclusive();
+    let (_folder, data) = data_folder();
+    let node = Node::start(&["--data", data.to_str().unwrap()]);
+    node.run(&["type", "add", "order"]);
+    assert_eq!(node.run(&["get", "order", "-n", "100000"]).lines().count(), 100_000);
+    let address = node.url.trim_start_matches("http://");
+    for _ in 0..5 {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        let head = format!(
+            "POST /api/v1/types/order/ids?count=50000 HTTP/1.1\r\nHost: {address}\r\n\
+             Authorization: Bearer {}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+            support::node::TOKEN
+        );
+        socket.write_all(head.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(20)); // the late end is the fault
+        socket.write_all(b"0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("not reset");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert_eq!(body.matches(',').count(), 50_000, "every id");
+    }
+}

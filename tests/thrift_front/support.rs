@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idgen::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, State, TypeName, TypeRecord, TypeSpec,
+    Error, ErrorCode, History, IdRange, InstanceId, TypeName, TypeRecord, TypeSpec,
 };
 use idgen::front::thrift::generated::IdGenServiceSyncClient;
 use idgen::front::thrift::{Served, ThriftConfig, ThriftMetrics, ThriftServer};
@@ -92,7 +92,7 @@ impl IdApi for Counter {
     async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
         let id = self.take(name, 1).await?;
         Ok(match with_prefix {
-            true => format!("OD{id}"),
+            true => format!("{PREFIX}{id}"),
             false => id.to_string(),
         })
     }
@@ -103,6 +103,7 @@ impl IdApi for Counter {
         }
         let mut record = record(&TypeSpec::new(TypeName::parse(name)?));
         record.description = self.description.lock().unwrap().clone();
+        record.prefix = PREFIX.to_owned();
         record.history = Some(History::new("h1"));
         let view = View {
             history: History::new("h1"),
@@ -149,28 +150,16 @@ impl IdApi for Counter {
     }
 }
 
+/// The prefix of the string ids of every type.
+const PREFIX: &str = "OD";
+
 fn record(spec: &TypeSpec) -> TypeRecord {
     TypeRecord {
-        name: spec.name.clone(),
-        mode: spec.mode,
-        state: State::Active,
-        prefix: spec.prefix.clone(),
-        description: spec.description.clone(),
-        first_id: spec.first_id,
         next_id: 3_001,
-        max_id: spec.max_id,
-        min_range: spec.min_range,
-        max_range: spec.max_range,
-        load_interval_ms: spec.load_interval_ms,
-        load_percentage: spec.load_percentage,
-        lock_ttl_ms: spec.lock_ttl_ms,
         last_range: Some(2_000),
-        last_load_ms: None,
-        instance: InstanceId(1),
-        history: None,
         version: 4,
-        created_ms: 1_000,
         updated_ms: 2_000,
+        ..TypeRecord::created(spec, InstanceId(1), 1_000)
     }
 }
 
