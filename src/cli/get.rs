@@ -16,7 +16,7 @@ pub struct GetArgs {
     #[arg(value_name = "TYPE")]
     name: String,
     /// How many
-    #[arg(short = 'n', long = "count", value_name = "N", default_value_t = 1,
+    #[arg(short = 'n', long = "count", value_name = "N", allow_negative_numbers = true, default_value_t = 1,
           value_parser = clap::value_parser!(i64).range(1..=MAX_COUNT))]
     count: i64,
     #[command(flatten)]

@@ -38,7 +38,7 @@ pub struct AddArgs {
     #[arg(long)]
     mode: Option<String>,
     /// The first id [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     first_id: Option<i64>,
     /// Name or number of its Redis instance [default: the one with the lowest number]
     #[arg(long, value_name = "INSTANCE")]
@@ -59,22 +59,22 @@ struct TypeSettings {
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// The highest id that may ever be handed out
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_id: Option<i64>,
     /// Shortest range, in ids
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     min_range: Option<i64>,
     /// Longest range, in ids
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_range: Option<i64>,
     /// How long one range is meant to last
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     load_interval: Option<i64>,
     /// The share of a range, 0 to 1, after whose use the next is loaded
-    #[arg(long, value_name = "F", value_parser = fraction)]
+    #[arg(long, value_name = "F", allow_negative_numbers = true, value_parser = fraction)]
     load_percentage: Option<f64>,
     /// How long a refill holds its lock without a sign of life
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     lock_expire: Option<i64>,
 }
 
@@ -94,7 +94,7 @@ pub struct ShowArgs {
     /// Its name
     name: String,
     /// How many of the newest ranges to show
-    #[arg(long, value_name = "N", default_value_t = 5,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(0..=1_000))]
     ranges: u32,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub struct SetArgs {
     /// Its name
     name: String,
     /// Change it only if it has this version still (`type show` says which)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     version: Option<i64>,
     #[command(flatten)]
     settings: TypeSettings,

@@ -46,8 +46,9 @@ const TIMEOUT_MS: Setting = Setting {
     flag: Some("store-timeout-ms"),
     env: "IDGEN_STORE_TIMEOUT_MS",
     // Longer than a request waits: a refill is early, and one that is slow is
-    // still of use to the requests after it.
-    kind: Kind::Integer { default: 5_000, low: 100, high: 60_000 },
+    // still of use to the requests after it. But no longer than people would
+    // wait for a type that has run dry behind a connection that went silent.
+    kind: Kind::Integer { default: 3_000, low: 100, high: 60_000 },
     meaning: "How long one call of the range store may take, in milliseconds",
 };
 

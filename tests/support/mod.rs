@@ -12,6 +12,7 @@ pub mod tls;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use idgen::adapters::system::SystemEntropy;
 use idgen::ports::Entropy;
@@ -40,10 +41,21 @@ impl Drop for TempFolder {
     }
 }
 
-/// A loopback port that was free a moment ago.
+/// A loopback port that is free, and that this process has not given out yet.
+///
+/// Below 32 768, where the kernel begins to take ports for outgoing
+/// connections: one of those could take a port between this call and the
+/// start of the server that it is for.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("a bound port").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let step =
+            std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (step % 22_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Sends a signal, such as `"TERM"`, to one process.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use refinery_core::{Migration, Runner};
@@ -24,6 +25,9 @@ use crate::ports::{
 
 const MIGRATIONS: &[(&str, &str)] = &[("V1__strict_core", include_str!("V1__strict_core.sql"))];
 
+/// Longest time for one call: a disk that needs longer is not well.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
 /// See the module.
 pub struct EmbeddedStore {
     connection: Arc<Mutex<Connection>>,
@@ -43,7 +47,7 @@ impl EmbeddedStore {
         let mut connection = Connection::open(&file).map_err(|e| fail(e.to_string()))?;
         let configure = |c: &Connection| -> rusqlite::Result<()> {
             // Long enough for a predecessor that is just shutting down.
-            c.busy_timeout(std::time::Duration::from_secs(1))?;
+            c.busy_timeout(Duration::from_secs(1))?;
             c.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             c.pragma_update(None, "journal_mode", "WAL")?;
             c.pragma_update(None, "synchronous", "FULL")?;
@@ -90,14 +94,20 @@ impl EmbeddedStore {
         F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let connection = self.connection.clone();
-        tokio::task::spawn_blocking(move || {
+        let work = tokio::task::spawn_blocking(move || {
             let mut connection = connection.lock().map_err(|_| {
                 StoreError::Broken("the embedded store failed in an earlier call".into())
             })?;
             work(&mut connection)
-        })
-        .await
-        .map_err(|e| StoreError::Broken(format!("embedded store: {e}")))?
+        });
+        match tokio::time::timeout(TIMEOUT, work).await {
+            Ok(done) => done.map_err(|e| StoreError::Broken(format!("embedded store: {e}")))?,
+            // The work goes on; whether it succeeds nobody will hear.
+            Err(_) => Err(StoreError::Unavailable(format!(
+                "embedded store: no answer within {} s",
+                TIMEOUT.as_secs()
+            ))),
+        }
     }
 }
 
