@@ -21,6 +21,12 @@ need unzip unzip
 need gcc cc
 need python3 python3
 need maven mvn
+# The MySQL 8 of the tests is linked with these.
+need_library() { # need_library PACKAGE FILE
+    ldconfig -p 2>/dev/null | grep -q "$2" || missing="$missing $1"
+}
+need_library libaio1 libaio.so.1
+need_library libnuma1 libnuma.so.1
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3-venv"
 
 if [ -n "$missing" ]; then
