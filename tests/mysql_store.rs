@@ -325,7 +325,6 @@ async fn refills_do_not_wait_for_changes(server: &SqlServer) {
     other.query_drop("START TRANSACTION").await.unwrap();
     other.query_drop("UPDATE idgen_counter SET value = value + 1").await.unwrap();
     store.next_range(refill()).await.unwrap();
-    store.reserve(&spec.name, 5, 0, "test").await.unwrap();
     assert_eq!(store.latest_change().await.unwrap(), seen);
     let blocked = store.create_type(&TypeSpec::new(name("later")), "test").await;
     assert!(matches!(blocked, Err(StoreError::Unavailable(_))), "{blocked:?}");

@@ -448,9 +448,10 @@ async fn every_procedure_by_the_command_line_client(server: &SqlServer) {
             "2\tann\tcreate_type\torder",
             "3\tann\thistory\torder",
             "4\tann\thistory\torder",
-            "5\tann\talter_type\torder",
-            "6\tann\tretire_type\torder",
-            "7\tann\trestore_type\torder",
+            "5\tann\treserve\torder",
+            "6\tann\talter_type\torder",
+            "7\tann\tretire_type\torder",
+            "8\tann\trestore_type\torder",
         ]
     );
     let secrets = "SELECT COUNT(*) FROM idgen_changes WHERE CONCAT_WS('', before_json, after_json) LIKE '%secret%'";

@@ -348,6 +348,25 @@ async fn a_store_that_lost_its_latest_writes_jumps_to_the_floor() {
     assert!(log.iter().all(|entry| entry.range.start() >= end), "the floor was passed on");
 }
 
+/// A DBA reserves a block by hand, and then the store loses that write: the
+/// nodes have heard of the block, and jump above it.
+#[tokio::test(start_paused = true)]
+async fn a_reserved_block_is_remembered_by_the_nodes() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(100, 100)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await; // the feed has no older news
+    let backup = cluster.store.snapshot();
+    let block = cluster.store.reserve(&order(), 5_000, 0, "dba").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster.store.restore(backup);
+    for _ in 0..500 {
+        let id = node.next_id("order").await.unwrap();
+        assert!(!(block.start()..block.end()).contains(&id), "{id} belongs to the DBA: {block}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn ids_of_a_replaced_server_are_dropped() {
     let cluster = Cluster::new().await;

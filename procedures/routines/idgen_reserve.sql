@@ -13,7 +13,7 @@ BEGIN
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_type BIGINT;
   DECLARE v_state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_next, v_max, v_start, v_end, v_floor, v_now BIGINT;
+  DECLARE v_next, v_max, v_start, v_end, v_floor, v_now, v_seq BIGINT;
 
   CALL idgen_check_name(p_name);
   SET v_name = p_name;
@@ -55,6 +55,14 @@ BEGIN
     UPDATE idgen_type SET next_id = v_end WHERE id = v_type;
     INSERT INTO idgen_range_log (type_id, start_id, end_id, at_ms, kind, owner, floor_id)
       VALUES (v_type, v_start, v_end, v_now, 'reserve', v_owner, v_floor);
+
+    -- Every node hears of it, and keeps the end as a witness (the floor) for the
+    -- day on which this database comes back from a backup.
+    UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
+    SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
+      VALUES (v_seq, v_now, v_owner, 'reserve', 'type', v_name, NULL,
+        JSON_OBJECT('start_id', v_start, 'end_id', v_end));
     COMMIT;
   END;
 

@@ -180,7 +180,8 @@ pub trait RangeStore: Send + Sync {
     /// Allocates exactly `count` ids, for a bulk load by hand. As
     /// [`next_range`](Self::next_range), but `count` (1 to
     /// [`TypeSpec::LONGEST_RANGE`]) is the length, the range is not cut but
-    /// refused at the limit, and the sizing is not touched.
+    /// refused at the limit, and the sizing is not touched. An audited change,
+    /// so that every node hears of it and keeps the end as a witness.
     async fn reserve(
         &self,
         name: &TypeName,

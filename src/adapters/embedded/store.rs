@@ -262,6 +262,10 @@ impl RangeStore for EmbeddedStore {
             let entry =
                 RangeLogEntry { range, at_ms: unix_ms(), owner, instance: None, history: None };
             log_range(transaction, &name, &entry)?;
+            let block = serde_json::json!({ "start_id": range.start(), "end_id": range.end() });
+            let after = Some(block.to_string());
+            let (action, owner) = (Some("reserve"), &entry.owner);
+            record_change(transaction, "type", name.as_str(), owner, action, None, after)?;
             Ok(range)
         })
         .await

@@ -5,4 +5,4 @@ mod dispatcher;
 mod range_store;
 
 pub use dispatcher::MemoryDispatcher;
-pub use range_store::{MemoryRangeStore, StoreFault};
+pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};

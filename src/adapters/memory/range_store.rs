@@ -37,7 +37,10 @@ pub struct MemoryRangeStore {
     fault: Mutex<StoreFault>,
 }
 
-#[derive(Default)]
+/// A backup of a [`MemoryRangeStore`].
+pub struct StoreSnapshot(Tables);
+
+#[derive(Clone, Default)]
 struct Tables {
     types: BTreeMap<TypeName, TypeRecord>,
     histories: HashSet<(TypeName, History)>,
@@ -52,6 +55,16 @@ impl MemoryRangeStore {
     /// An empty store: no types, no instances.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Everything that it holds now, for [`restore`](Self::restore).
+    pub fn snapshot(&self) -> StoreSnapshot {
+        StoreSnapshot(self.tables().clone())
+    }
+
+    /// Goes back to `snapshot`: what came after it is lost.
+    pub fn restore(&self, snapshot: StoreSnapshot) {
+        *self.tables() = snapshot.0;
     }
 
     /// From now on every call meets `fault`.
@@ -179,6 +192,7 @@ impl RangeStore for MemoryRangeStore {
         record.next_id = range.end();
         tables.log(name, range, unix_ms(), owner);
         tables.types.insert(name.clone(), record);
+        tables.audited(Subject::Type(name.clone()), "reserve", owner, name.as_str());
         Ok(range)
     }
 

@@ -324,7 +324,15 @@ async fn reserving(store: &Store) {
     wanted.max_id = 10_000;
     create(store, &wanted).await;
     let first = next(store, &wanted.name).await;
+    let seen = store.latest_change().await.unwrap();
     let block = store.reserve(&wanted.name, 5_000, 0, "dba").await.unwrap();
+    let changes = store.changes_since(seen).await.unwrap();
+    assert_eq!(
+        changes.iter().map(|c| &c.subject).collect::<Vec<_>>(),
+        [&Subject::Type(wanted.name.clone())],
+        "nodes hear of a block, and become its witness"
+    );
+    assert_eq!(store.audit(1).await.unwrap()[0].action, "reserve");
     assert_eq!((block.start(), block.len()), (first.range.end(), 5_000));
     assert_eq!(next(store, &wanted.name).await.range.len(), 1_000, "the sizing is not touched");
     let error = store.reserve(&wanted.name, 5_000, 0, "dba").await.unwrap_err();
