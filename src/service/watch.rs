@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -159,15 +160,17 @@ async fn check_health(parts: &Arc<Parts>) {
         let status = PartStatus { name: name.to_owned(), kind, reachable: error.is_none(), error };
         found.insert(name.to_owned(), status);
     };
-    let error = parts.store.ping().await.err();
-    put("store", parts.config.store_kind, error.map(|e| e.to_string()));
-    for instance in parts.instances.all() {
+    // All at once: one that is out of reach must not make the others look old.
+    let instances = parts.instances.all();
+    let asked = instances.iter().map(|instance| instance.dispatcher.history());
+    let (store, answers) = tokio::join!(parts.store.ping(), join_all(asked));
+    put("store", parts.config.store_kind, store.err().map(|e| e.to_string()));
+    for (instance, answer) in instances.iter().zip(answers) {
         let kind = match instance.record.url == InstanceRecord::MEMORY_URL {
             true => "memory",
             false => "redis",
         };
-        let error = instance.dispatcher.history().await.err();
-        put(&instance.record.name, kind, error.map(|e| e.to_string()));
+        put(&instance.record.name, kind, answer.err().map(|e| e.to_string()));
     }
     let mut parts_found = parts.health.parts.write().expect("never poisoned");
     for gone in parts_found.keys().filter(|name| !found.contains_key(*name)) {
