@@ -187,6 +187,30 @@ fn redis_killed_and_started_from_an_old_snapshot() {
     assert!(stale >= 1.0, "the old data was met and dropped: {report:#}");
 }
 
+/// Redis stands still for three seconds under load, and goes on.
+#[test]
+fn a_redis_that_stood_still_is_used_again_within_a_second() {
+    let cluster = Cluster::start();
+    let nodes = [cluster.node(), cluster.node()];
+    nodes[0].run(&["type", "add", "order", "--min-range", "100000"]);
+    let verify = Verify::start(&nodes.iter().collect::<Vec<_>>(), "order", 8, &["--clients", "16"]);
+    verify.wait_until_busy();
+    cluster.redis.signal("STOP");
+    std::thread::sleep(Duration::from_secs(3)); // the fault's length is the test
+    let began = Instant::now();
+    let late = nodes[0].try_run(&["get", "order"]);
+    assert_eq!(late.status.code(), Some(4), "unavailable while it stands still");
+    assert!(began.elapsed() < Duration::from_secs(3), "told by the deadline");
+    cluster.redis.signal("CONT");
+    for node in &nodes {
+        let began = Instant::now();
+        let mut client = client(&node.thrift).unwrap();
+        wait_for("ids again", || client.next_id("order".to_owned()).is_ok());
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+    verify.finish_clean();
+}
+
 /// Each node answers again, with ids of its own.
 fn goes_on(nodes: &[Node]) {
     for node in nodes {
