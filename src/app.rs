@@ -241,12 +241,7 @@ async fn register_default(
     }
     let spec = InstanceSpec { name: DEFAULT_INSTANCE.to_owned(), url: url.to_owned() };
     spec.validate().map_err(failure)?;
-    let record = InstanceRecord {
-        id: crate::domain::InstanceId(0),
-        name: spec.name.clone(),
-        url: spec.url.clone(),
-        types: 0,
-    };
+    let record = spec.clone().into_record(crate::domain::InstanceId(0));
     // A URL that can never work must not reach the table that all nodes read.
     factory.connect(&record).map_err(failure)?;
     match store.add_instance(&spec, "idgen serve --redis").await {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sizing::SizingRule;
-use super::{Error, History, InstanceId, TypeName};
+use super::{Error, ErrorCode, History, InstanceId, TypeName};
 
 /// How the ids of a type are handed out (design.md §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,14 +158,10 @@ impl TypeSpec {
 
     /// Checks every rule; the error names the field and the limit.
     pub fn validate(&self) -> Result<(), Error> {
-        check_prefix(&self.prefix)?;
-        check_description(&self.description)?;
+        check_texts(&self.prefix, &self.description)?;
         within("first_id", self.first_id, 1, Self::HIGHEST_ID)?;
         within("max_id", self.max_id, self.first_id, Self::HIGHEST_ID)?;
-        within("min_range", self.min_range, 1, Self::LONGEST_RANGE)?;
-        within("max_range", self.max_range, self.min_range, Self::LONGEST_RANGE)?;
-        within("load_interval_ms", self.load_interval_ms, 1, 86_400_000)?;
-        within("lock_ttl_ms", self.lock_ttl_ms, 1_000, 600_000)
+        check_sizes(self.min_range, self.max_range, self.load_interval_ms, self.lock_ttl_ms)
     }
 }
 
@@ -194,8 +190,19 @@ pub struct TypeChange {
 }
 
 impl TypeChange {
-    /// `record` with this change, or the rule that the result would break.
-    pub fn apply_to(&self, record: &TypeRecord) -> Result<TypeRecord, Error> {
+    /// `record` with this change, one version on, changed at `now_ms` by the
+    /// store's clock. Refused: `CONFLICT` where the record is not at the expected
+    /// version, else the rule that the result would break.
+    pub fn apply_to(&self, record: &TypeRecord, now_ms: i64) -> Result<TypeRecord, Error> {
+        if self.expected_version.is_some_and(|version| version != record.version) {
+            return Err(Error::new(
+                ErrorCode::Conflict,
+                format!(
+                    "id type {} was changed by somebody else: it is at version {}",
+                    record.name, record.version
+                ),
+            ));
+        }
         let mut changed = record.clone();
         let new = self.clone();
         changed.prefix = new.prefix.unwrap_or(changed.prefix);
@@ -206,15 +213,18 @@ impl TypeChange {
         changed.load_interval_ms = new.load_interval_ms.unwrap_or(changed.load_interval_ms);
         changed.load_percentage = new.load_percentage.unwrap_or(changed.load_percentage);
         changed.lock_ttl_ms = new.lock_ttl_ms.unwrap_or(changed.lock_ttl_ms);
-        check_prefix(&changed.prefix)?;
-        check_description(&changed.description)?;
+        check_texts(&changed.prefix, &changed.description)?;
         // A limit below what is allocated already could not be kept.
         let issued = (changed.next_id - 1).max(changed.first_id);
         within("max_id", changed.max_id, issued, TypeSpec::HIGHEST_ID)?;
-        within("min_range", changed.min_range, 1, TypeSpec::LONGEST_RANGE)?;
-        within("max_range", changed.max_range, changed.min_range, TypeSpec::LONGEST_RANGE)?;
-        within("load_interval_ms", changed.load_interval_ms, 1, 86_400_000)?;
-        within("lock_ttl_ms", changed.lock_ttl_ms, 1_000, 600_000)?;
+        check_sizes(
+            changed.min_range,
+            changed.max_range,
+            changed.load_interval_ms,
+            changed.lock_ttl_ms,
+        )?;
+        changed.version += 1;
+        changed.updated_ms = now_ms;
         Ok(changed)
     }
 }
@@ -306,6 +316,23 @@ impl TypeRecord {
     pub fn left(&self) -> u64 {
         (self.max_id + 1).saturating_sub(self.next_id).max(0) as u64
     }
+}
+
+fn check_texts(prefix: &str, description: &str) -> Result<(), Error> {
+    check_prefix(prefix)?;
+    check_description(description)
+}
+
+fn check_sizes(
+    min_range: i64,
+    max_range: i64,
+    load_interval_ms: i64,
+    lock_ttl_ms: i64,
+) -> Result<(), Error> {
+    within("min_range", min_range, 1, TypeSpec::LONGEST_RANGE)?;
+    within("max_range", max_range, min_range, TypeSpec::LONGEST_RANGE)?;
+    within("load_interval_ms", load_interval_ms, 1, 86_400_000)?;
+    within("lock_ttl_ms", lock_ttl_ms, 1_000, 600_000)
 }
 
 fn check_prefix(prefix: &str) -> Result<(), Error> {

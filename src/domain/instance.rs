@@ -27,6 +27,11 @@ impl InstanceSpec {
     /// Longest URL, in bytes.
     pub const MAX_URL: usize = 1_024;
 
+    /// The record of an instance of this spec, to which no type is assigned yet.
+    pub fn into_record(self, id: InstanceId) -> InstanceRecord {
+        InstanceRecord { id, name: self.name, url: self.url, types: 0 }
+    }
+
     /// Checks the name and the outer form of the URL.
     pub fn validate(&self) -> Result<(), Error> {
         if !super::TypeName::is_legal(&self.name) {

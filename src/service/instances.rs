@@ -38,12 +38,7 @@ impl Instances {
 
     /// A connection for a test only; nothing is kept.
     pub(super) fn connect_once(&self, spec: &InstanceSpec) -> Result<Arc<dyn Dispatcher>, Error> {
-        self.factory.connect(&InstanceRecord {
-            id: InstanceId(0),
-            name: spec.name.clone(),
-            url: spec.url.clone(),
-            types: 0,
-        })
+        self.factory.connect(&spec.clone().into_record(InstanceId(0)))
     }
 
     /// Makes the live instances those of `records`; returns the new ones. One

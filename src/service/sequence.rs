@@ -162,7 +162,6 @@ impl Driver {
                 }
                 continue;
             }
-            self.expire(&mut batch, trouble.as_ref());
             let Some(first) = batch.front() else { continue };
             if let Then::Wait(longest) = then {
                 let until = first.deadline.min(Instant::now() + longest);

@@ -301,18 +301,7 @@ impl RangeStore for EmbeddedStore {
         let (name, change, actor) = (name.clone(), change.clone(), actor.to_owned());
         self.write(move |transaction| {
             let record = must_find(transaction, &name)?;
-            if change.expected_version.is_some_and(|v| v != record.version) {
-                return Err(refused(
-                    ErrorCode::Conflict,
-                    format!(
-                        "id type {name} was changed by somebody else: it is at version {}",
-                        record.version
-                    ),
-                ));
-            }
-            let mut changed = change.apply_to(&record).map_err(StoreError::Refused)?;
-            changed.version += 1;
-            changed.updated_ms = unix_ms();
+            let changed = change.apply_to(&record, unix_ms()).map_err(StoreError::Refused)?;
             put_type(transaction, &changed)?;
             let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
             let action = Some("alter_type");
@@ -418,7 +407,7 @@ impl RangeStore for EmbeddedStore {
             let id = InstanceId(transaction.last_insert_rowid());
             let action = Some("add_redis_instance");
             record_change(transaction, "instances", &spec.name, &actor, action, None, None)?;
-            Ok(InstanceRecord { id, name: spec.name, url: spec.url, types: 0 })
+            Ok(spec.into_record(id))
         })
         .await
     }

@@ -224,18 +224,7 @@ impl RangeStore for MemoryRangeStore {
         self.pass().await?;
         let mut tables = self.tables();
         let record = tables.record(name)?;
-        if change.expected_version.is_some_and(|v| v != record.version) {
-            return Err(refused(
-                ErrorCode::Conflict,
-                format!(
-                    "id type {name} was changed by somebody else: it is at version {}",
-                    record.version
-                ),
-            ));
-        }
-        let mut changed = change.apply_to(&record).map_err(StoreError::Refused)?;
-        changed.version += 1;
-        changed.updated_ms = unix_ms();
+        let changed = change.apply_to(&record, unix_ms()).map_err(StoreError::Refused)?;
         tables.types.insert(name.clone(), changed.clone());
         tables.audited(Subject::Type(name.clone()), "alter_type", actor, name.as_str());
         Ok(changed)
@@ -309,12 +298,7 @@ impl RangeStore for MemoryRangeStore {
             ));
         }
         tables.last_instance += 1;
-        let record = InstanceRecord {
-            id: InstanceId(tables.last_instance),
-            name: spec.name.clone(),
-            url: spec.url.clone(),
-            types: 0,
-        };
+        let record = spec.clone().into_record(InstanceId(tables.last_instance));
         tables.instances.insert(record.id, record.clone());
         tables.audited(Subject::Instances, "add_redis_instance", actor, &spec.name);
         Ok(record)

@@ -44,9 +44,12 @@ impl RedisDispatcher {
         Ok(RedisDispatcher {
             link,
             scripts: Scripts {
-                take: Script::new(include_str!("take.lua")),
-                view: Script::new(include_str!("view.lua")),
-                publish: Script::new(include_str!("publish.lua")),
+                take: Script::new(concat!(include_str!("prelude.lua"), include_str!("take.lua"))),
+                view: Script::new(concat!(include_str!("prelude.lua"), include_str!("view.lua"))),
+                publish: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("publish.lua")
+                )),
                 lock: Script::new(include_str!("lock.lua")),
                 renew: Script::new(include_str!("renew.lua")),
                 unlock: Script::new(include_str!("unlock.lua")),

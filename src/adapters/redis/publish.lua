@@ -10,13 +10,6 @@
 -- Answers 'published', or why not: 'history', 'token', 'full', 'order'. What
 -- is refused is burnt: these checks, not the lock, keep an old range dead.
 
--- See take.lua.
-local function minus(a, b)
-  local high = (tonumber(string.sub(a, 1, -10)) or 0) - (tonumber(string.sub(b, 1, -10)) or 0)
-  return high * 1e9 + (tonumber(string.sub(a, -9)) - tonumber(string.sub(b, -9)))
-end
-
-local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 if replid ~= ARGV[4] then
   return 'history'
 end
@@ -37,8 +30,7 @@ if type[5] and minus(ARGV[1], type[5]) < 0 then
   return 'order'
 end
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+local now = text(now_ms())
 if live and minus(type[3], type[2]) > 0 then
   redis.call('HSET', KEYS[1], 'next_start', ARGV[1], 'next_end', ARGV[2], 'next_update', ARGV[3],
     'used', '0', 'load_time', now)

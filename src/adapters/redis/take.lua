@@ -7,19 +7,6 @@
 -- start, count}: whether the next range is due ('1' or '0'), how many ids are
 -- left, and what was taken from the first and from the second range.
 
--- Ids have up to 63 bits, numbers in Lua 53. So ids stay text, Redis itself
--- adds (HINCRBY), and only differences become numbers: split at the ninth
--- digit, a difference below 2^53 is exact, and a larger one has the right sign.
-local function minus(a, b)
-  local high = (tonumber(string.sub(a, 1, -10)) or 0) - (tonumber(string.sub(b, 1, -10)) or 0)
-  return high * 1e9 + (tonumber(string.sub(a, -9)) - tonumber(string.sub(b, -9)))
-end
-
-local function text(number)
-  return string.format('%.0f', number)
-end
-
-local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 local type = redis.call('HMGET', KEYS[1],
   'history', 'cur', 'end', 'update', 'next_start', 'next_end', 'next_update')
 local cur, stop, update, next_start = type[2], type[3], type[4], type[5]

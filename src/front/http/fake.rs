@@ -162,14 +162,7 @@ impl AdminApi for Fake {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         let record = self.find(name)?;
-        if change.expected_version.is_some_and(|v| v != record.version) {
-            return Err(Error::new(
-                ErrorCode::Conflict,
-                format!("{name} has version {}", record.version),
-            ));
-        }
-        let mut changed = change.apply_to(&record)?;
-        changed.version += 1;
+        let changed = change.apply_to(&record, record.updated_ms)?;
         self.note("alter_type", name, actor, None);
         Ok(self.store(changed))
     }
