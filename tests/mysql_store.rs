@@ -57,7 +57,7 @@ fn name(text: &str) -> TypeName {
 }
 
 fn request(name: &TypeName) -> NextRange<'_> {
-    NextRange { name, target: None, usage: None, floor: 0, owner: "test" }
+    NextRange::of(name, "test")
 }
 
 async fn store(db: &TestDb) -> Arc<MysqlStore> {

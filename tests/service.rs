@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idgen::adapters::memory::{MemoryDispatcher, MemoryRangeStore, StoreFault};
-use idgen::adapters::system::SystemEntropy;
+use idgen::adapters::system::{SystemClock, SystemEntropy};
 use idgen::domain::{
     Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, TypeChange, TypeName,
     TypeSpec,
 };
 use idgen::ports::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, NextRange,
-    Publication, PublishOutcome, RangeStore, TakeOutcome, View,
+    Publication, PublishOutcome, RangeStore, Remembered, TakeOutcome, View, Witness,
 };
 use idgen::service::admin::AdminApi;
-use idgen::service::api::IdApi;
+use idgen::service::api::{IdApi, Order};
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
@@ -101,6 +101,42 @@ impl Dispatcher for Distant {
         self.inner.unlock(name, token).await
     }
 
+    async fn witness(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        range: IdRange,
+    ) -> Result<Witness, DispatchError> {
+        self.travel().await?;
+        self.inner.witness(name, shard, range).await
+    }
+
+    async fn withdraw(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, DispatchError> {
+        self.travel().await?;
+        self.inner.withdraw(name, shard, tail).await
+    }
+
+    async fn remember(
+        &self,
+        name: &TypeName,
+        key: &str,
+        text: &str,
+        ttl: Duration,
+    ) -> Result<Remembered, DispatchError> {
+        self.travel().await?;
+        self.inner.remember(name, key, text, ttl).await
+    }
+
+    async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {
+        self.travel().await?;
+        self.inner.recall(name, key).await
+    }
+
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {
         self.inner.announce(announcement).await
     }
@@ -148,11 +184,16 @@ impl Cluster {
             refill_jobs: 4,
             takeover_grace: Duration::from_millis(250),
             store_kind: "memory",
+            idle_after: Duration::from_secs(900),
+            worker_lease: Duration::from_secs(900),
+            site: None,
         };
         let ports = Ports {
             store: self.store.clone(),
+            workers: self.store.clone(),
             factory: Arc::new(OneDispatcher(self.network.clone())),
             entropy: Arc::new(SystemEntropy),
+            clock: Arc::new(SystemClock),
         };
         let metrics = ServiceMetrics::register(&prometheus::Registry::new()).unwrap();
         Arc::new(Service::start(config, ports, metrics).await.unwrap())
@@ -224,7 +265,7 @@ async fn many_ids_span_ranges_and_never_repeat() {
     let node = cluster.node("a").await;
     let mut next = 1;
     for count in [1, 25, 100_000, 7] {
-        let ranges = node.next_ids("order", count).await.unwrap();
+        let ranges = node.next_ids("order", Order::of(count)).await.unwrap();
         assert_eq!(ranges.iter().map(|r| r.len()).sum::<u64>(), count as u64);
         for range in ranges {
             assert!(range.start() >= next, "ascending, without repetition");
@@ -232,7 +273,7 @@ async fn many_ids_span_ranges_and_never_repeat() {
         }
     }
     for count in [0, -1, 100_001, i64::MIN] {
-        let error = node.next_ids("order", count).await.unwrap_err();
+        let error = node.next_ids("order", Order::of(count)).await.unwrap_err();
         assert_eq!((error.code, error.field), (ErrorCode::InvalidArgument, Some("count")));
     }
 }
@@ -268,13 +309,7 @@ async fn a_dead_lock_holder_costs_less_than_a_second() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     // The dead one wakes up, with a range that it allocated before.
     let name = order();
-    let late = cluster.store.next_range(NextRange {
-        name: &name,
-        target: None,
-        usage: None,
-        floor: 0,
-        owner: "dead",
-    });
+    let late = cluster.store.next_range(NextRange::of(&name, "dead"));
     let history = cluster.dispatcher.history().await.unwrap();
     let range = late.await.unwrap().range;
     let publication = Publication {
@@ -376,13 +411,8 @@ async fn ids_of_a_replaced_server_are_dropped() {
     // Elsewhere a new server took over, and got a range under its history.
     let new = History::new("f".repeat(40));
     let instance = cluster.store.instances().await.unwrap()[0].id;
-    let request = NextRange {
-        name: &order(),
-        target: Some((instance, &new)),
-        usage: None,
-        floor: 0,
-        owner: "b",
-    };
+    let name = order();
+    let request = NextRange { target: Some((instance, &new)), ..NextRange::of(&name, "b") };
     cluster.store.next_range(request).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await; // the feed's second
     let error = node.next_id("order").await.unwrap_err();
@@ -394,7 +424,7 @@ async fn never_below_what_was_returned() {
     let cluster = Cluster::new().await;
     cluster.create(&small(1_000, 1_000)).await;
     let node = cluster.node("a").await;
-    let before = node.next_ids("order", 50).await.unwrap()[0].last();
+    let before = node.next_ids("order", Order::of(50)).await.unwrap()[0].last();
     // Somebody puts old data back by hand: same history, old cursor.
     let old = MemoryDispatcher::new(&SystemEntropy);
     let history = old.history().await.unwrap();
@@ -484,12 +514,12 @@ async fn every_change_reaches_every_node_within_a_second() {
     // Behind the nodes' backs, as a DBA does it: only the feed tells.
     cluster.create(&TypeSpec { prefix: "A".into(), ..small(10, 10) }).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(b.next_string_id("order", true).await.unwrap(), "A1");
-    assert_eq!(a.next_string_id("order", false).await.unwrap(), "2");
+    assert_eq!(b.next_string_ids("order", Order::of(1), true).await.unwrap(), ["A1"]);
+    assert_eq!(a.next_string_ids("order", Order::of(1), false).await.unwrap(), ["2"]);
     let change = TypeChange { prefix: Some("B".into()), ..TypeChange::default() };
     cluster.store.alter_type(&order(), &change, "dba").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(b.next_string_id("order", true).await.unwrap(), "B3");
+    assert_eq!(b.next_string_ids("order", Order::of(1), true).await.unwrap(), ["B3"]);
     cluster.store.set_retired(&order(), true, "dba").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(code(a.next_id("order").await), ErrorCode::Retired);
@@ -575,16 +605,16 @@ async fn one_call_for_many_ids_needs_few_ranges() {
     cluster.create(&small(1_000, 100_000_000)).await;
     let node = cluster.node("a").await;
     node.next_id("order").await.unwrap();
-    node.next_ids("order", 100_000).await.unwrap();
+    node.next_ids("order", Order::of(100_000)).await.unwrap();
     let ranges = cluster.store.range_log(&order(), 1_000).await.unwrap().len();
     assert!(ranges <= 4, "{ranges} ranges for one call: what waits must count as use");
     let mut tiny = TypeSpec::new(TypeName::parse("tiny").unwrap());
     (tiny.min_range, tiny.max_range) = (1, 10);
     cluster.create(&tiny).await;
     assert_eq!(
-        node.next_ids("tiny", 1_000).await.unwrap().iter().map(|r| r.len()).sum::<u64>(),
+        node.next_ids("tiny", Order::of(1_000)).await.unwrap().iter().map(|r| r.len()).sum::<u64>(),
         1_000
     );
-    let error = node.next_ids("tiny", 1_001).await.unwrap_err();
+    let error = node.next_ids("tiny", Order::of(1_001)).await.unwrap_err();
     assert_eq!((error.code, error.field), (ErrorCode::InvalidArgument, Some("count")));
 }

@@ -8,8 +8,8 @@
 use async_trait::async_trait;
 
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, TypeChange,
-    TypeName, TypeRecord, TypeSpec, Usage,
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey,
+    PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
 };
 
 /// A request for the next range of a type.
@@ -17,6 +17,12 @@ use crate::domain::{
 pub struct NextRange<'a> {
     /// The type.
     pub name: &'a TypeName,
+    /// The sub-sequence, 0 to 63: for a sharded type, and for no other.
+    pub shard: Option<u8>,
+    /// The period that the caller takes for the current one: for a calendar
+    /// series, and for no other. The store compares its own clock with it, so
+    /// that no clock of a node has a say (see [`StoreError::WrongPeriod`]).
+    pub period: Option<PeriodSpan>,
     /// The Redis instance that the range will be published on, and the history
     /// of that instance; `None` for a range that goes to a node, a client or a
     /// DBA. Recorded, and refused where the type is assigned elsewhere or the
@@ -32,10 +38,17 @@ pub struct NextRange<'a> {
     pub owner: &'a str,
 }
 
+impl<'a> NextRange<'a> {
+    /// A request of `owner` for `name`, without anything special.
+    pub fn of(name: &'a TypeName, owner: &'a str) -> Self {
+        NextRange { name, shard: None, period: None, target: None, usage: None, floor: 0, owner }
+    }
+}
+
 /// A range that is durable in the store and belongs to the caller alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The ids.
+    /// The positions (ids, for a plain type).
     pub range: IdRange,
     /// Reaching it makes the next range due.
     pub update_id: i64,
@@ -67,6 +80,13 @@ pub enum StoreError {
         /// The history that was given.
         history: String,
     },
+    /// The store's clock lies outside the period that was given; nothing happened.
+    /// The caller works the period out again from `now_ms`.
+    #[error("the range store's clock is at {now_ms} ms, outside the period that was asked for")]
+    WrongPeriod {
+        /// The store's clock, in milliseconds of the Unix epoch.
+        now_ms: i64,
+    },
     /// The store is out of reach, or did not answer in time: what was asked may
     /// or may not have happened.
     #[error("range store unavailable: {0}")]
@@ -83,6 +103,7 @@ impl From<StoreError> for Error {
             StoreError::Refused(error) => error,
             StoreError::NotAssigned { .. }
             | StoreError::Superseded { .. }
+            | StoreError::WrongPeriod { .. }
             | StoreError::Unavailable(_) => Error::new(ErrorCode::Unavailable, error.to_string()),
             StoreError::Broken(_) => Error::new(ErrorCode::Internal, error.to_string()),
         }
@@ -160,6 +181,8 @@ pub struct RangeLogEntry {
     pub instance: Option<InstanceId>,
     /// The history that it was for, if any.
     pub history: Option<String>,
+    /// The sub-sequence, for a sharded type.
+    pub shard: Option<u8>,
 }
 
 /// What must never be lost: types, and which of their ids were given away.
@@ -170,18 +193,26 @@ pub struct RangeLogEntry {
 pub trait RangeStore: Send + Sync {
     /// Allocates the next range, in one transaction that is durable when this
     /// returns. `start = max(next_id, floor)`; the length is
-    /// [`next_length`](crate::domain::sizing::next_length), cut at `max_id`.
+    /// [`next_length`](crate::domain::sizing::next_length), cut at `max_position`.
     ///
-    /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start > max_id`;
-    /// `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`. See also
-    /// [`StoreError::NotAssigned`] and [`StoreError::Superseded`].
+    /// Of a sharded type each shard has its own `next_id` and last length. Of a
+    /// calendar series, `start` is at least the first number of the given period,
+    /// and never goes back to an earlier period; the range ends with its period.
+    ///
+    /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start` is above
+    /// `max_position`; `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`, for
+    /// a snowflake type (`mode`), for a `shard` or `period` that is missing, out
+    /// of range or not wanted. See also [`StoreError::NotAssigned`],
+    /// [`StoreError::Superseded`] and [`StoreError::WrongPeriod`].
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError>;
 
     /// Allocates exactly `count` ids, for a bulk load by hand. As
     /// [`next_range`](Self::next_range), but `count` (1 to
     /// [`TypeSpec::LONGEST_RANGE`]) is the length, the range is not cut but
     /// refused at the limit, and the sizing is not touched. An audited change,
-    /// so that every node hears of it and keeps the end as a witness.
+    /// so that every node hears of it and keeps the end as a witness. For
+    /// positions of a plain sequence only: refused with `INVALID_ARGUMENT`
+    /// (`mode`) for sharded and snowflake types and calendar series.
     async fn reserve(
         &self,
         name: &TypeName,
@@ -189,6 +220,38 @@ pub trait RangeStore: Send + Sync {
         floor: i64,
         owner: &str,
     ) -> Result<IdRange, StoreError>;
+
+    /// Takes back the end of a range that was allocated without a target and
+    /// never used, if nothing was allocated after it: then `next_id` goes back
+    /// to the start of `tail`, and the range log forgets it. Answers whether it
+    /// did. The caller must never use `tail` again, whatever the answer, and
+    /// must have withdrawn it from the dispatcher.
+    async fn give_back(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives the ids of an opaque type a new key, from the next slice on: the
+    /// positions that are left in the current slice are skipped, in the same
+    /// transaction. Audited, without the key. Refused: `UNKNOWN_TYPE`,
+    /// `INVALID_ARGUMENT` (`opaque`) for a type that is not opaque, `EXHAUSTED`
+    /// when this is the last slice.
+    async fn rotate_key(
+        &self,
+        name: &TypeName,
+        key: &OpaqueKey,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// The range that holds `position`, if the log still has it.
+    async fn find_range(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError>;
 
     /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, and what
     /// [`TypeSpec::validate`] refuses.
@@ -258,6 +321,6 @@ pub trait RangeStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<RangeLogEntry>, StoreError>;
 
-    /// Whether the store answers.
-    async fn ping(&self) -> Result<(), StoreError>;
+    /// Whether the store answers: its clock, in milliseconds of the Unix epoch.
+    async fn ping(&self) -> Result<i64, StoreError>;
 }

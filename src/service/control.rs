@@ -62,7 +62,7 @@ impl Parts {
             }
             None => None,
         };
-        Ok(TypeStatus { record, view })
+        Ok(TypeStatus { record, view, local: None, exhausted_at_ms: None })
     }
 
     pub(super) fn node_status(&self) -> NodeStatus {
@@ -127,6 +127,10 @@ impl AdminApi for Service {
         let record = self.parts.store.set_retired(&name, retired, actor).await?;
         self.parts.changed(&record).await;
         Ok(record)
+    }
+
+    async fn rotate_key(&self, _: &str, _: &str) -> Result<TypeRecord, Error> {
+        todo!()
     }
 
     async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {

@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
-use crate::ports::{DispatcherFactory, Entropy, RangeStore};
-use api::{IdApi, MAX_COUNT, NodeStatus, TypeStatus};
+use crate::ports::{Clock, DispatcherFactory, Entropy, RangeStore, WorkerIds};
+use api::{Decoded, IdApi, MAX_COUNT, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
 use instances::Instances;
 use watch::Health;
@@ -50,6 +50,13 @@ pub struct ServiceConfig {
     /// How long the holder of a refill lock may be silent, while nobody can
     /// get an id, before another node takes over.
     pub takeover_grace: Duration,
+    /// A type that nobody asked for so long leaves the node's memory, and its
+    /// unused ids go back to the store.
+    pub idle_after: Duration,
+    /// How long a worker id for snowflake types is leased.
+    pub worker_lease: Duration,
+    /// Which site this node belongs to, where types are shared between sites.
+    pub site: Option<u16>,
     /// The kind of the range store, for status pages: `mysql` or `embedded`.
     pub store_kind: &'static str,
 }
@@ -60,8 +67,12 @@ pub struct Ports {
     pub store: Arc<dyn RangeStore>,
     /// Makes the dispatcher of a Redis instance.
     pub factory: Arc<dyn DispatcherFactory>,
+    /// Who may use which worker id; the same store, seen from another side.
+    pub workers: Arc<dyn WorkerIds>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The service of one node.
@@ -73,7 +84,9 @@ pub struct Service {
 struct Parts {
     config: ServiceConfig,
     store: Arc<dyn RangeStore>,
+    workers: Arc<dyn WorkerIds>,
     entropy: Arc<dyn Entropy>,
+    clock: Arc<dyn Clock>,
     instances: Instances,
     catalogue: Catalogue,
     refill_permits: tokio::sync::Semaphore,
@@ -99,7 +112,9 @@ impl Service {
             refill_permits: tokio::sync::Semaphore::new(config.refill_jobs.max(1)),
             config,
             store: ports.store,
+            workers: ports.workers,
             entropy: ports.entropy,
+            clock: ports.clock,
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
             metrics,
@@ -138,7 +153,8 @@ impl IdApi for Service {
         Ok(granted.first.start())
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let count = order.count;
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(Error::invalid(
                 "count",
@@ -165,14 +181,29 @@ impl IdApi for Service {
         Ok(ranges)
     }
 
-    async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        let id = sequence::acquire(&self.parts, &entry, 1, deadline).await?.first.start();
-        Ok(match with_prefix {
-            true => format!("{}{id}", entry.record().prefix),
-            false => id.to_string(),
-        })
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
+        let ranges = self.next_ids(name, order).await?;
+        let entry = self.parts.find(name, self.parts.deadline()).await?;
+        let record = entry.record();
+        let prefix = if with_prefix { record.prefix.as_str() } else { "" };
+        Ok(ranges
+            .iter()
+            .flat_map(|r| r.start()..r.end())
+            .map(|id| format!("{prefix}{id}"))
+            .collect())
+    }
+
+    async fn lease_range(&self, _: &str, _: i64, _: i64) -> Result<RangeLease, Error> {
+        todo!()
+    }
+
+    async fn decode(&self, _: &str, _: &str) -> Result<Decoded, Error> {
+        todo!()
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {

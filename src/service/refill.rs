@@ -157,6 +157,8 @@ async fn refill_under_lock(
     }
     let request = NextRange {
         name: &entry.name,
+        shard: None,
+        period: None,
         target: Some((instance.record.id, &view.history)),
         usage: usage(&view, entry.sequence.demand()),
         floor: entry.supply.floor(),

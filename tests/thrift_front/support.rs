@@ -13,7 +13,7 @@ use idgen::domain::{
 use idgen::front::thrift::generated::IdGenServiceSyncClient;
 use idgen::front::thrift::{Served, ThriftConfig, ThriftMetrics, ThriftServer};
 use idgen::ports::View;
-use idgen::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+use idgen::service::api::{Decoded, IdApi, NodeStatus, Order, PartStatus, RangeLease, TypeStatus};
 use prometheus::Registry;
 use prometheus::proto::MetricType;
 use thrift::protocol::{
@@ -84,17 +84,30 @@ impl IdApi for Counter {
         self.take(name, 1).await
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let count = order.count;
         let first = self.take(name, count).await?;
         Ok(vec![IdRange::new(first, first + count).unwrap()])
     }
 
-    async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
-        let id = self.take(name, 1).await?;
-        Ok(match with_prefix {
-            true => format!("{PREFIX}{id}"),
-            false => id.to_string(),
-        })
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
+        let first = self.take(name, order.count).await?;
+        let prefix = if with_prefix { PREFIX } else { "" };
+        Ok((first..first + order.count).map(|id| format!("{prefix}{id}")).collect())
+    }
+
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        let first = self.take(name, count).await?;
+        Ok(RangeLease { first, count, step: 1, ttl_ms })
+    }
+
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        Ok(Decoded { id_type: name.to_owned(), text: id.to_owned(), ..Decoded::default() })
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
@@ -114,9 +127,10 @@ impl IdApi for Counter {
             second: Some(IdRange::new(1_001, 3_001).unwrap()),
             used: 10,
             age_ms: 5,
+            leased_end: 0,
         };
         let view = Some(view);
-        Ok(TypeStatus { record, view })
+        Ok(TypeStatus { record, view, local: None, exhausted_at_ms: None })
     }
 
     async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {

@@ -234,6 +234,7 @@ impl RangeStore for EmbeddedStore {
             record.last_load_ms = Some(load_ms);
             put_type(transaction, &record)?;
             let entry = RangeLogEntry {
+                shard: None,
                 range,
                 at_ms: load_ms,
                 owner,
@@ -259,8 +260,14 @@ impl RangeStore for EmbeddedStore {
             let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
             record.next_id = range.end();
             put_type(transaction, &record)?;
-            let entry =
-                RangeLogEntry { range, at_ms: unix_ms(), owner, instance: None, history: None };
+            let entry = RangeLogEntry {
+                range,
+                at_ms: unix_ms(),
+                owner,
+                instance: None,
+                history: None,
+                shard: None,
+            };
             log_range(transaction, &name, &entry)?;
             let block = serde_json::json!({ "start_id": range.start(), "end_id": range.end() });
             let after = Some(block.to_string());
@@ -269,6 +276,33 @@ impl RangeStore for EmbeddedStore {
             Ok(range)
         })
         .await
+    }
+
+    async fn give_back(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn rotate_key(
+        &self,
+        _name: &TypeName,
+        _key: &crate::domain::OpaqueKey,
+        _actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        todo!()
+    }
+
+    async fn find_range(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        todo!()
     }
 
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
@@ -515,6 +549,7 @@ impl RangeStore for EmbeddedStore {
                     s.query_map(params![name.as_str(), limit], |row| {
                         let range = IdRange::new(row.get(0)?, row.get(1)?);
                         Ok(range.map(|range| RangeLogEntry {
+                            shard: None,
                             range,
                             at_ms: row.get(2).unwrap_or_default(),
                             owner: row.get(3).unwrap_or_default(),
@@ -530,9 +565,54 @@ impl RangeStore for EmbeddedStore {
         .await
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.blocking(|connection| connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite))
-            .await
+    async fn ping(&self) -> Result<i64, StoreError> {
+        self.blocking(|connection| {
+            connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite)
+        })
+        .await?;
+        Ok(unix_ms())
+    }
+}
+
+#[async_trait]
+impl crate::ports::WorkerIds for EmbeddedStore {
+    async fn lease_worker(
+        &self,
+        _bits: u8,
+        _holder: &str,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn renew_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn release_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _used_until_ms: i64,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn tenure_at(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _time_ms: i64,
+    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
+        todo!()
     }
 }
 
@@ -570,8 +650,7 @@ mod tests {
         let folder = Folder::new();
         let name = TypeName::parse("order").unwrap();
         let next = async |store: &EmbeddedStore| {
-            let request =
-                NextRange { name: &name, target: None, usage: None, floor: 0, owner: "test" };
+            let request = NextRange::of(&name, "test");
             store.next_range(request).await.unwrap().range
         };
         let store = EmbeddedStore::open(&folder.0).unwrap();

@@ -140,6 +140,7 @@ impl Dispatcher for MemoryDispatcher {
                 second: None,
                 used: 0,
                 age_ms: 0,
+                leased_end: 0,
             },
             Some(p) => View {
                 history,
@@ -150,6 +151,7 @@ impl Dispatcher for MemoryDispatcher {
                 second: p.second.map(|(r, _)| r),
                 used: p.used,
                 age_ms: p.at.elapsed().as_millis() as u64,
+                leased_end: 0,
             },
         })
     }
@@ -253,6 +255,38 @@ impl Dispatcher for MemoryDispatcher {
             }
             _ => Ok(false),
         }
+    }
+
+    async fn witness(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _range: IdRange,
+    ) -> Result<crate::ports::Witness, DispatchError> {
+        todo!()
+    }
+
+    async fn withdraw(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _tail: IdRange,
+    ) -> Result<bool, DispatchError> {
+        todo!()
+    }
+
+    async fn remember(
+        &self,
+        _name: &TypeName,
+        _key: &str,
+        _text: &str,
+        _ttl: Duration,
+    ) -> Result<crate::ports::Remembered, DispatchError> {
+        todo!()
+    }
+
+    async fn recall(&self, _name: &TypeName, _key: &str) -> Result<Option<String>, DispatchError> {
+        todo!()
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {

@@ -127,7 +127,14 @@ impl Tables {
     fn log(&mut self, name: &TypeName, range: IdRange, at_ms: i64, owner: &str) {
         self.ranges.push((
             name.clone(),
-            RangeLogEntry { range, at_ms, owner: owner.to_owned(), instance: None, history: None },
+            RangeLogEntry {
+                range,
+                at_ms,
+                owner: owner.to_owned(),
+                instance: None,
+                history: None,
+                shard: None,
+            },
         ));
     }
 
@@ -194,6 +201,33 @@ impl RangeStore for MemoryRangeStore {
         tables.types.insert(name.clone(), record);
         tables.audited(Subject::Type(name.clone()), "reserve", owner, name.as_str());
         Ok(range)
+    }
+
+    async fn give_back(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn rotate_key(
+        &self,
+        _name: &TypeName,
+        _key: &crate::domain::OpaqueKey,
+        _actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        todo!()
+    }
+
+    async fn find_range(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        todo!()
     }
 
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
@@ -353,9 +387,51 @@ impl RangeStore for MemoryRangeStore {
         Ok(of_type.take(limit as usize).map(|(_, e)| e.clone()).collect())
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
+    async fn ping(&self) -> Result<i64, StoreError> {
         self.pass().await?;
-        Ok(())
+        Ok(unix_ms())
+    }
+}
+
+#[async_trait]
+impl crate::ports::WorkerIds for MemoryRangeStore {
+    async fn lease_worker(
+        &self,
+        _bits: u8,
+        _holder: &str,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn renew_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn release_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _used_until_ms: i64,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn tenure_at(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _time_ms: i64,
+    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
+        todo!()
     }
 }
 

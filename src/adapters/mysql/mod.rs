@@ -142,6 +142,33 @@ impl RangeStore for MysqlStore {
         rows::range(&only(self.pool.rows(sql, params).await?)?)
     }
 
+    async fn give_back(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn rotate_key(
+        &self,
+        _name: &TypeName,
+        _key: &crate::domain::OpaqueKey,
+        _actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        todo!()
+    }
+
+    async fn find_range(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        todo!()
+    }
+
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
         spec.validate().map_err(StoreError::Refused)?;
         let sql = "CALL idgen_create_type(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -289,9 +316,51 @@ impl RangeStore for MysqlStore {
         self.list(sql, params, rows::range_log_entry).await
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
+    async fn ping(&self) -> Result<i64, StoreError> {
         self.pool.rows("SELECT 1 AS one", ()).await?;
-        Ok(())
+        Ok(0)
+    }
+}
+
+#[async_trait]
+impl crate::ports::WorkerIds for MysqlStore {
+    async fn lease_worker(
+        &self,
+        _bits: u8,
+        _holder: &str,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn renew_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _ttl_ms: i64,
+    ) -> Result<crate::ports::Tenure, StoreError> {
+        todo!()
+    }
+
+    async fn release_worker(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _token: &str,
+        _used_until_ms: i64,
+    ) -> Result<bool, StoreError> {
+        todo!()
+    }
+
+    async fn tenure_at(
+        &self,
+        _bits: u8,
+        _worker: i64,
+        _time_ms: i64,
+    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
+        todo!()
     }
 }
 

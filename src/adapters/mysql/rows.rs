@@ -57,6 +57,9 @@ pub fn type_record(row: &Row) -> Result<TypeRecord, StoreError> {
         state: State::parse(&state).ok_or_else(|| broken(&format!("state {state:?}")))?,
         prefix: text("prefix")?,
         description: text("description")?,
+        options: Default::default(),
+        keys: Default::default(),
+        max_position: i64::MAX - 1,
         first_id: column(row, "first_id")?,
         next_id: column(row, "next_id")?,
         max_id: column(row, "max_id")?,
@@ -123,5 +126,6 @@ pub fn range_log_entry(row: &Row) -> Result<RangeLogEntry, StoreError> {
         owner: column(row, "owner")?,
         instance: column::<Option<i64>>(row, "instance_id")?.map(InstanceId),
         history: column(row, "history")?,
+        shard: None,
     })
 }

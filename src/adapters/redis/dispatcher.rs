@@ -118,6 +118,7 @@ fn parse_view(answer: &[Option<String>]) -> Option<View> {
         second: range(next_start, next_end)?,
         used: number(used)?.try_into().ok()?,
         age_ms: number(age)?.try_into().ok()?,
+        leased_end: 0,
     })
 }
 
@@ -225,6 +226,38 @@ impl Dispatcher for RedisDispatcher {
                 call.key(lock_key(name)).arg(token).invoke_async(connection).await
             })
             .await
+    }
+
+    async fn witness(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _range: IdRange,
+    ) -> Result<crate::ports::Witness, DispatchError> {
+        todo!()
+    }
+
+    async fn withdraw(
+        &self,
+        _name: &TypeName,
+        _shard: Option<u8>,
+        _tail: IdRange,
+    ) -> Result<bool, DispatchError> {
+        todo!()
+    }
+
+    async fn remember(
+        &self,
+        _name: &TypeName,
+        _key: &str,
+        _text: &str,
+        _ttl: Duration,
+    ) -> Result<crate::ports::Remembered, DispatchError> {
+        todo!()
+    }
+
+    async fn recall(&self, _name: &TypeName, _key: &str) -> Result<Option<String>, DispatchError> {
+        todo!()
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {

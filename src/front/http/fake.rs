@@ -16,7 +16,7 @@ use crate::domain::{
 };
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
 use crate::service::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
-use crate::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+use crate::service::api::{Decoded, IdApi, NodeStatus, Order, PartStatus, RangeLease, TypeStatus};
 
 /// The token of every server of these tests.
 pub(crate) const TOKEN: &str = "the-right-token";
@@ -66,10 +66,11 @@ impl Fake {
 
 impl IdApi for Fake {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        Ok(self.next_ids(name, 1).await?[0].start())
+        Ok(self.next_ids(name, Order::of(1)).await?[0].start())
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let count = order.count;
         if name == "slow" {
             let entered = self.0.lock().unwrap().entered_slow.take();
             if let Some(entered) = entered {
@@ -90,8 +91,23 @@ impl IdApi for Fake {
         Ok(vec![range])
     }
 
-    async fn next_string_id(&self, name: &str, _: bool) -> Result<String, Error> {
-        Ok(self.next_id(name).await?.to_string())
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        _: bool,
+    ) -> Result<Vec<String>, Error> {
+        let ranges = self.next_ids(name, order).await?;
+        Ok(ranges.iter().flat_map(|r| r.start()..r.end()).map(|id| id.to_string()).collect())
+    }
+
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        let first = self.next_ids(name, Order::of(count)).await?[0].start();
+        Ok(RangeLease { first, count, step: 1, ttl_ms })
+    }
+
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        Ok(Decoded { id_type: name.to_owned(), text: id.to_owned(), ..Decoded::default() })
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
@@ -105,8 +121,9 @@ impl IdApi for Fake {
             second: None,
             used: 0,
             age_ms: 5,
+            leased_end: 0,
         };
-        Ok(TypeStatus { record, view: Some(view) })
+        Ok(TypeStatus { record, view: Some(view), local: None, exhausted_at_ms: None })
     }
 
     async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
@@ -232,6 +249,10 @@ impl AdminApi for Fake {
         Ok(())
     }
 
+    async fn rotate_key(&self, name: &str, _: &str) -> Result<TypeRecord, Error> {
+        self.find(name)
+    }
+
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         let held = self.0.lock().unwrap();
         let newest = held.audit.iter().rev().take(limit as usize);
@@ -246,6 +267,7 @@ impl AdminApi for Fake {
             owner: "here:5900".to_owned(),
             instance: Some(record.instance),
             history: Some("h1".to_owned()),
+            shard: None,
         }])
     }
 }

@@ -140,6 +140,8 @@ impl TypePatch {
         let load_percentage = self.load_percentage.map(LoadPercentage::from_fraction);
         Ok(TypeChange {
             expected_version: self.version,
+            mode: None,
+            options: None,
             prefix: self.prefix,
             description: self.description,
             max_id: self.max_id,

@@ -143,7 +143,7 @@ pub(super) async fn ids<A: AdminApi>(
         )
         .into());
     }
-    let ranges = app.api.next_ids(&name, count).await?;
+    let ranges = app.api.next_ids(&name, crate::service::api::Order::of(count)).await?;
     let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
     Ok(json(StatusCode::OK, &IdsJson { name, ids }, query.ids))
 }

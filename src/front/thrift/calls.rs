@@ -4,7 +4,7 @@
 use thrift::ApplicationErrorKind;
 
 use crate::domain::{Error, ErrorCode};
-use crate::service::api::{IdApi, MAX_COUNT};
+use crate::service::api::{IdApi, MAX_COUNT, Order};
 
 use super::metrics::ThriftMetrics;
 use super::reply::Answer;
@@ -240,7 +240,7 @@ async fn get_str_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<String, E
     request.text(1, "caller")?;
     let name = request.filled(2, "idName")?;
     let with_prefix = request.args.bool(3).unwrap_or(false);
-    api.next_string_id(name, with_prefix).await
+    one_text(api.next_string_ids(name, Order::of(1), with_prefix).await)
 }
 
 /// The longest name of a caller that goes into the audit log, in characters.
@@ -275,13 +275,19 @@ async fn next_ids<A: IdApi>(
 ) -> Result<Vec<crate::domain::IdRange>, Error> {
     let name = request.filled(1, "idType")?;
     let count = request.count(2)?;
-    api.next_ids(name, count).await.map_err(|e| rename(e, "idType"))
+    api.next_ids(name, Order::of(count)).await.map_err(|e| rename(e, "idType"))
 }
 
 async fn next_string_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<String, Error> {
     let name = request.filled(1, "idType")?;
     let with_prefix = request.args.bool(2).unwrap_or(false);
-    api.next_string_id(name, with_prefix).await.map_err(|e| rename(e, "idType"))
+    let texts = api.next_string_ids(name, Order::of(1), with_prefix).await;
+    one_text(texts).map_err(|e| rename(e, "idType"))
+}
+
+/// The text of an order for one.
+fn one_text(texts: Result<Vec<String>, Error>) -> Result<String, Error> {
+    texts?.pop().ok_or_else(|| Error::new(ErrorCode::Internal, "an order for one id gave none"))
 }
 
 async fn describe<A: IdApi>(

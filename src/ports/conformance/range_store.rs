@@ -39,7 +39,7 @@ async fn create(store: &Store, spec: &TypeSpec) {
 }
 
 fn request(name: &TypeName) -> NextRange<'_> {
-    NextRange { name, target: None, usage: None, floor: 0, owner: "suite" }
+    NextRange::of(name, "suite")
 }
 
 async fn next(store: &Store, name: &TypeName) -> Allocation {

@@ -1,0 +1,1 @@
+//! Check characters: one wrong or two swapped characters are noticed.
