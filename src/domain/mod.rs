@@ -17,6 +17,7 @@ pub mod instance;
 pub mod name;
 pub mod opaque;
 pub mod options;
+pub mod prefetch;
 pub mod range;
 pub mod sizing;
 pub mod snowflake;

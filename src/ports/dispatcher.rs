@@ -80,6 +80,13 @@ impl View {
         current + self.second.map_or(0, IdRange::len)
     }
 
+    /// The next id to hand out, if there is one.
+    pub fn next(&self) -> Option<i64> {
+        let current = self.current.filter(|r| self.is_live() && self.cursor < r.end());
+        let second = self.second.filter(|_| self.is_live());
+        current.map(|_| self.cursor).or(second.map(IdRange::start))
+    }
+
     /// Whether the next range is due.
     pub fn is_due(&self) -> bool {
         !self.is_live() || (self.second.is_none() && self.cursor >= self.update_id)

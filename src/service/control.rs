@@ -7,7 +7,8 @@ use super::api::{NodeStatus, TypeStatus};
 use super::watch::refresh_instances;
 use super::{Parts, Service};
 use crate::domain::{
-    Error, ErrorCode, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord, TypeSpec,
+    Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OpaqueKey, TypeChange, TypeName,
+    TypeRecord, TypeSpec,
 };
 use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
 use std::sync::Arc;
@@ -20,13 +21,31 @@ const TELL: Duration = Duration::from_millis(250);
 impl Parts {
     pub(super) async fn create_type(
         &self,
-        spec: TypeSpec,
+        mut spec: TypeSpec,
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         spec.validate()?;
+        if let Some(layout) = spec.options.snowflake
+            && layout.epoch_ms > self.clock.now_ms()
+        {
+            return Err(Error::invalid(
+                "snowflake.epoch_ms",
+                format!("snowflake.epoch_ms {} lies in the future", layout.epoch_ms),
+            ));
+        }
+        if spec.options.opaque.is_some() && spec.key.is_none() {
+            spec.key = Some(self.draw_key());
+        }
         let record = self.store.create_type(&spec, actor).await?;
         self.changed(&record).await;
         Ok(record)
+    }
+
+    fn draw_key(&self) -> OpaqueKey {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.entropy.random_u128().to_be_bytes());
+        bytes[16..].copy_from_slice(&self.entropy.random_u128().to_be_bytes());
+        OpaqueKey::new(bytes)
     }
 
     /// This node knows at once, its peers by the announcement, and those who
@@ -56,13 +75,16 @@ impl Parts {
             Ok(Err(_)) | Err(_) => (*entry.record()).clone(),
         };
         let view = match self.instances.get(record.instance) {
+            _ if record.mode != Mode::Strict => None,
             Some(instance) => {
                 let view = timeout_at(deadline, instance.dispatcher.view(&entry.name)).await;
                 view.ok().and_then(Result::ok)
             }
             None => None,
         };
-        Ok(TypeStatus { record, view, local: None, exhausted_at_ms: None })
+        let exhausted_at_ms = self.exhausted_at_ms(&entry, view.as_ref());
+        let local = entry.local();
+        Ok(TypeStatus { record, view, local, exhausted_at_ms })
     }
 
     pub(super) fn node_status(&self) -> NodeStatus {
@@ -129,8 +151,12 @@ impl AdminApi for Service {
         Ok(record)
     }
 
-    async fn rotate_key(&self, _: &str, _: &str) -> Result<TypeRecord, Error> {
-        todo!()
+    async fn rotate_key(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
+        let name = TypeName::parse(name)?;
+        let key = self.parts.draw_key();
+        let record = self.parts.store.rotate_key(&name, &key, actor).await?;
+        self.parts.changed(&record).await;
+        Ok(record)
     }
 
     async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {

@@ -1,12 +1,18 @@
 //! The Redis instances that this node is connected to.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::Parts;
 use crate::domain::{Error, InstanceId, InstanceRecord, InstanceSpec};
 use crate::ports::{Dispatcher, DispatcherFactory};
+
+/// A lost instance is asked so often whether it is back.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// One connected instance. Its tasks end when the last one lets go of it.
 pub(super) struct Instance {
@@ -15,6 +21,42 @@ pub(super) struct Instance {
     /// Cancelled when the instance is gone; ends its listener.
     pub(super) gone: CancellationToken,
     _guard: DropGuard,
+    /// Whether it did not answer, and has not answered since.
+    lost: AtomicBool,
+}
+
+impl Instance {
+    /// Whether it is out of reach, as far as a caller found out.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// It did not answer: from now on somebody asks it, until it does.
+pub(super) fn follow_loss(parts: &Arc<Parts>, instance: &Arc<Instance>) {
+    if instance.lost.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    tracing::warn!(
+        instance = instance.record.name,
+        "lost: strict types with on_redis_loss = segment go on from leases of this node"
+    );
+    let (stop, gone) = (parts.stop.clone(), instance.gone.clone());
+    // Not the instance itself, which is gone when the last one lets go of it.
+    let (dispatcher, instance) = (instance.dispatcher.clone(), Arc::downgrade(instance));
+    parts.tasks.spawn(async move {
+        while dispatcher.history().await.is_err() {
+            tokio::select! {
+                () = tokio::time::sleep(ASK_AGAIN) => {}
+                () = stop.cancelled() => return,
+                () = gone.cancelled() => return,
+            }
+        }
+        if let Some(instance) = instance.upgrade() {
+            instance.lost.store(false, Ordering::Relaxed);
+            tracing::info!(instance = instance.record.name, "is back: ids are in order again");
+        }
+    });
 }
 
 /// See the module.
@@ -62,6 +104,7 @@ impl Instances {
                     let instance = Arc::new(Instance {
                         dispatcher,
                         _guard: gone.clone().drop_guard(),
+                        lost: AtomicBool::new(false),
                         gone,
                         record,
                     });

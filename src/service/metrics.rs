@@ -37,6 +37,21 @@ pub struct ServiceMetrics {
     pub runway: GaugeVec,
     /// `idgen_ids_left{type}`: ids at hand in the dispatcher.
     pub left: IntGaugeVec,
+    /// `idgen_exhaustion_seconds{type}`: how long until the highest id, or the
+    /// end of the epoch, is reached at the current rate.
+    pub exhaustion: GaugeVec,
+    /// `idgen_waits_total`: calls that found no leased ids and had to wait.
+    pub waits: IntCounter,
+    /// `idgen_unwitnessed_leases_total`: ranges that nodes leased for themselves
+    /// and Redis could not note; only the store knows of them.
+    pub unwitnessed: IntCounter,
+    /// `idgen_returned_ids_total`: leased ids that were not used and went back.
+    pub returned_ids: IntCounter,
+    /// `idgen_alone_ids_total`: ids of strict types that this node issued from
+    /// leases while Redis was away: unique, but not in order across nodes.
+    pub alone_ids: IntCounter,
+    /// `idgen_evictions_total`: types that left the memory because nobody used them.
+    pub evictions: IntCounter,
     /// `idgen_part_up{part}`: whether the store and each instance answer.
     pub part_up: IntGaugeVec,
 }
@@ -93,6 +108,21 @@ impl ServiceMetrics {
                 Opts::new("idgen_runway_seconds", "How long the ids at hand last"),
                 &["type"],
             )?,
+            exhaustion: GaugeVec::new(
+                Opts::new("idgen_exhaustion_seconds", "How long until the highest id"),
+                &["type"],
+            )?,
+            waits: counter("idgen_waits_total", "Calls that waited for a lease")?,
+            unwitnessed: counter(
+                "idgen_unwitnessed_leases_total",
+                "Leases that Redis could not note",
+            )?,
+            returned_ids: counter("idgen_returned_ids_total", "Leased ids that went back unused")?,
+            alone_ids: counter(
+                "idgen_alone_ids_total",
+                "Ids of strict types issued while Redis was away",
+            )?,
+            evictions: counter("idgen_evictions_total", "Idle types that left the memory")?,
             left: IntGaugeVec::new(Opts::new("idgen_ids_left", "Ids at hand"), &["type"])?,
             part_up: IntGaugeVec::new(
                 Opts::new("idgen_part_up", "Whether the store and each instance answer"),
@@ -111,6 +141,12 @@ impl ServiceMetrics {
         registry.register(Box::new(metrics.takes.clone()))?;
         registry.register(Box::new(metrics.runway.clone()))?;
         registry.register(Box::new(metrics.left.clone()))?;
+        registry.register(Box::new(metrics.exhaustion.clone()))?;
+        registry.register(Box::new(metrics.waits.clone()))?;
+        registry.register(Box::new(metrics.unwitnessed.clone()))?;
+        registry.register(Box::new(metrics.returned_ids.clone()))?;
+        registry.register(Box::new(metrics.alone_ids.clone()))?;
+        registry.register(Box::new(metrics.evictions.clone()))?;
         registry.register(Box::new(metrics.part_up.clone()))?;
         Ok(metrics)
     }

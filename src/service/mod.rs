@@ -1,18 +1,34 @@
 //! The use cases, over ports alone.
 //!
-//! A call for ids goes: [`catalogue`] (which type is that?) → [`sequence`]
-//! (wait together with everyone else who wants ids of it) → a dispatcher. When
-//! the published range runs low, [`refill`] gets the next one from the range
-//! store. [`watch`] keeps the node's view of the world fresh.
+//! A call for ids goes: [`issue`] (check the arguments) → [`catalogue`] (which
+//! type is that?) → by its mode
+//!
+//! - strict: [`sequence`] (wait together with everyone else who wants ids of it)
+//!   → a dispatcher. When the published range runs low, [`refill`] gets the next
+//!   one from the range store;
+//! - segment, sharded: [`segment`] (ranges that this node leased for itself);
+//! - snowflake: [`snowflake`] (the clock and a leased worker id)
+//!
+//! → [`issue`] again (positions become ids or texts). [`watch`] keeps the node's
+//! view of the world fresh; [`idle`] forgets the types that nobody uses.
 
+mod active;
 pub mod admin;
 pub mod api;
 mod catalogue;
 mod control;
+mod decode;
+mod exhaustion;
+mod granted;
+mod idle;
 mod instances;
+mod issue;
 mod metrics;
 mod refill;
+mod request_key;
+mod segment;
 mod sequence;
+mod store_clock;
 mod supply;
 mod watch;
 
@@ -26,9 +42,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
 use crate::ports::{Clock, DispatcherFactory, Entropy, RangeStore, WorkerIds};
-use api::{Decoded, IdApi, MAX_COUNT, NodeStatus, Order, RangeLease, TypeStatus};
+use active::Active;
+use api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
 use instances::Instances;
+use store_clock::StoreClock;
 use watch::Health;
 
 pub use metrics::ServiceMetrics;
@@ -89,6 +107,8 @@ struct Parts {
     clock: Arc<dyn Clock>,
     instances: Instances,
     catalogue: Catalogue,
+    active: Active,
+    store_clock: StoreClock,
     refill_permits: tokio::sync::Semaphore,
     metrics: ServiceMetrics,
     health: Health,
@@ -117,6 +137,8 @@ impl Service {
             clock: ports.clock,
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
+            active: Active::default(),
+            store_clock: StoreClock::default(),
             metrics,
             health: Health::default(),
             started: Instant::now(),
@@ -135,50 +157,25 @@ impl Service {
     }
 
     /// Ends every task: refills that run are finished, so that no lock is left
-    /// behind. Calls that still wait fail. Bounded by the time limits of the
-    /// store and the dispatchers.
+    /// behind; ids that this node leased and did not use go back. Calls that
+    /// still wait fail. Bounded by the time limits of the store and the
+    /// dispatchers.
     pub async fn close(&self) {
         self.drain();
         self.parts.stop.cancel();
         self.parts.tasks.close();
         self.parts.tasks.wait().await;
+        idle::give_everything_back(&self.parts).await;
     }
 }
 
 impl IdApi for Service {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        let granted = sequence::acquire(&self.parts, &entry, 1, deadline).await?;
-        Ok(granted.first.start())
+        self.parts.next_id(name).await
     }
 
     async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
-        let count = order.count;
-        if !(1..=MAX_COUNT).contains(&count) {
-            return Err(Error::invalid(
-                "count",
-                format!("count {count} is out of range: it must be from 1 to {MAX_COUNT}"),
-            ));
-        }
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        // Such a call would take more refills than fit in its time.
-        let most = entry.record().max_range.saturating_mul(MAX_RANGES_PER_CALL);
-        if count > most {
-            return Err(Error::invalid(
-                "count",
-                format!(
-                    "count {count} is too large for id type {name}: its ranges hold at most {} \
-                     ids, and a call may take {MAX_RANGES_PER_CALL} ranges",
-                    entry.record().max_range
-                ),
-            ));
-        }
-        let granted = sequence::acquire(&self.parts, &entry, count as u64, deadline).await?;
-        let mut ranges = granted.rest;
-        ranges.insert(0, granted.first);
-        Ok(ranges)
+        self.parts.next_ids(name, order).await
     }
 
     async fn next_string_ids(
@@ -187,23 +184,15 @@ impl IdApi for Service {
         order: Order<'_>,
         with_prefix: bool,
     ) -> Result<Vec<String>, Error> {
-        let ranges = self.next_ids(name, order).await?;
-        let entry = self.parts.find(name, self.parts.deadline()).await?;
-        let record = entry.record();
-        let prefix = if with_prefix { record.prefix.as_str() } else { "" };
-        Ok(ranges
-            .iter()
-            .flat_map(|r| r.start()..r.end())
-            .map(|id| format!("{prefix}{id}"))
-            .collect())
+        self.parts.next_texts(name, order, with_prefix).await
     }
 
-    async fn lease_range(&self, _: &str, _: i64, _: i64) -> Result<RangeLease, Error> {
-        todo!()
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        self.parts.lease_range(name, count, ttl_ms).await
     }
 
-    async fn decode(&self, _: &str, _: &str) -> Result<Decoded, Error> {
-        todo!()
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        self.parts.decode(name, id).await
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {

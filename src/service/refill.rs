@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use super::catalogue::TypeEntry;
 use super::instances::Instance;
 use super::{Parts, unavailable};
+use crate::domain::options::period_of;
 use crate::domain::{Error, Usage};
 use crate::ports::{
     Allocation, LockOutcome, NextRange, Publication, PublishOutcome, StoreError, View,
@@ -151,14 +152,16 @@ async fn refill_under_lock(
 ) -> Result<Outcome, Error> {
     let view = instance.dispatcher.view(&entry.name).await?;
     entry.supply.raise_floor(view.highest_end());
-    let replaces = entry.supply.is_distrusted();
+    let period = parts.current_period(entry).await?;
+    let is_over = |position| period.is_some_and(|p| period_of(position) < p.number);
+    let replaces = entry.supply.is_distrusted() || view.next().is_some_and(is_over);
     if !view.is_due() && !replaces {
         return Ok(Outcome::Done);
     }
     let request = NextRange {
         name: &entry.name,
         shard: None,
-        period: None,
+        period,
         target: Some((instance.record.id, &view.history)),
         usage: usage(&view, entry.sequence.demand()),
         floor: entry.supply.floor(),
@@ -230,6 +233,11 @@ async fn allocate(
     };
     if let Err(StoreError::NotAssigned { .. } | StoreError::Superseded { .. }) = &result {
         let _ = parts.refresh(&entry.name).await;
+    }
+    match &result {
+        Ok(allocation) => parts.store_clock.learn(allocation.load_ms),
+        Err(StoreError::WrongPeriod { now_ms }) => parts.store_clock.learn(*now_ms),
+        Err(_) => {}
     }
     if let Err(StoreError::Superseded { .. }) = &result {
         parts.metrics.stale_histories.with_label_values(&["store"]).inc();

@@ -21,9 +21,13 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
+use super::granted::Granted;
+use super::instances::{Instance, follow_loss};
+use super::segment;
 use super::{Parts, refill, unavailable};
-use crate::domain::{Error, ErrorCode, IdRange, State};
-use crate::ports::{Dispatcher, TakeOutcome, Taken};
+use crate::domain::options::period_of;
+use crate::domain::{Error, ErrorCode, IdRange, OnRedisLoss, State};
+use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
@@ -33,20 +37,6 @@ const POLL: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
 const STORE_QUESTION: Duration = Duration::from_millis(250);
-
-/// The ids of one call: nearly always one range.
-#[derive(Debug)]
-pub(super) struct Granted {
-    pub(super) first: IdRange,
-    /// What follows, where ranges ended in between. Does not allocate when empty.
-    pub(super) rest: Vec<IdRange>,
-}
-
-impl Granted {
-    fn len(&self) -> u64 {
-        self.first.len() + self.rest.iter().map(|r| r.len()).sum::<u64>()
-    }
-}
 
 /// The callers that wait for ids of one type.
 #[derive(Default)]
@@ -74,6 +64,11 @@ impl Sequence {
     /// Something changed: the driver looks again.
     pub(super) fn wake(&self) {
         self.news.notify_one();
+    }
+
+    /// Whether nobody waits, or is being served.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.queue.lock().expect("never poisoned").driven
     }
 
     /// Ids that callers wait for now.
@@ -214,13 +209,25 @@ impl Driver {
             return Ok(Then::Wait(POLL)); // the verdict answers
         }
         let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
-        self.parts.metrics.takes.inc();
+        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
         self.entry.supply.touch();
+        self.parts.active.join(&self.entry);
+        if goes_on_alone && instance.is_lost() {
+            return self.serve_alone(batch, wanted).await;
+        }
+        self.parts.metrics.takes.inc();
         let take = instance.dispatcher.take(&self.entry.name, wanted);
         let Some(outcome) = self.while_somebody_waits(batch, take).await else {
             return Ok(Then::Again);
         };
-        let taken = match outcome? {
+        let outcome = match outcome {
+            Err(DispatchError::Unavailable(_)) if goes_on_alone => {
+                follow_loss(&self.parts, &instance);
+                return Ok(Then::Again);
+            }
+            outcome => outcome?,
+        };
+        let mut taken = match outcome {
             TakeOutcome::Taken(taken) => taken,
             TakeOutcome::Stale { history } => {
                 // Also the answer for a type that was never loaded: only one
@@ -241,7 +248,11 @@ impl Driver {
             }
             Some(true) => {}
         }
-        let in_order = self.hand_out(&taken, batch);
+        let current = self.drop_other_periods(&mut taken).await?;
+        for range in &taken.ranges {
+            self.parts.know(&self.entry, *range).await?;
+        }
+        let in_order = self.hand_out(&taken.ranges, batch) && current;
         let due = taken.due || taken.left == 0;
         if !batch.is_empty() && (due || !in_order) {
             self.starve();
@@ -275,6 +286,41 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Redis is away: the node's own leases serve the batch.
+    async fn serve_alone(&self, batch: &mut VecDeque<Waiter>, wanted: u64) -> Result<Then, Error> {
+        let Some(first) = batch.front() else { return Ok(Then::Again) };
+        let leases = self.entry.leases();
+        // What is left from an earlier loss lies below what Redis gave since.
+        let burnt = leases.burn_to(self.entry.supply.returned());
+        self.parts.metrics.burnt_ids.inc_by(burnt);
+        let deadline = first.deadline;
+        let some = segment::acquire_some(&self.parts, &self.entry, leases, wanted, deadline);
+        let Some(range) = self.while_somebody_waits(batch, some).await else {
+            return Ok(Then::Again);
+        };
+        let range = range?;
+        self.parts.metrics.alone_ids.inc_by(range.len());
+        self.hand_out(&[range], batch);
+        Ok(Then::Again)
+    }
+
+    /// Of a calendar series, drops what belongs to a period that is over; false
+    /// where there was some, so that a range of this period must come.
+    async fn drop_other_periods(&self, taken: &mut Taken) -> Result<bool, Error> {
+        let Some(period) = self.parts.current_period(&self.entry).await? else {
+            return Ok(true);
+        };
+        let before = taken.ranges.len();
+        taken.ranges.retain(|range| {
+            let is_over = period_of(range.start()) < period.number;
+            if is_over {
+                self.parts.metrics.burnt_ids.inc_by(range.len());
+            }
+            !is_over
+        });
+        Ok(taken.ranges.len() == before)
     }
 
     fn starve(&self) {
@@ -327,9 +373,9 @@ impl Driver {
 
     /// Gives the ids to the batch, in order. Returns whether all were in
     /// order; what is not is dropped.
-    fn hand_out(&self, taken: &Taken, batch: &mut VecDeque<Waiter>) -> bool {
+    fn hand_out(&self, ranges: &[IdRange], batch: &mut VecDeque<Waiter>) -> bool {
         let mut in_order = true;
-        for range in &taken.ranges {
+        for range in ranges {
             if !self.entry.supply.advance(*range) {
                 in_order = false;
                 self.parts.metrics.order_drops.inc();
@@ -346,8 +392,8 @@ impl Driver {
                 let (head, tail) = ids.split(waiter.missing);
                 waiter.missing -= head.len();
                 match &mut waiter.got {
-                    None => waiter.got = Some(Granted { first: head, rest: Vec::new() }),
-                    Some(granted) => granted.rest.push(head),
+                    None => waiter.got = Some(Granted::of(head)),
+                    Some(granted) => granted.push(head),
                 }
                 rest = tail;
                 if waiter.missing == 0 {

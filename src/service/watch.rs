@@ -12,10 +12,10 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Parts;
-use super::api::PartStatus;
+use super::api::{LocalSupply, PartStatus};
 use super::instances::Instance;
-use crate::domain::{Error, InstanceRecord};
+use super::{Parts, idle};
+use crate::domain::{Error, InstanceRecord, Mode};
 use crate::ports::{Announcement, StoreError, Subject};
 
 /// Half of the second within which every change must be known to every node.
@@ -44,6 +44,7 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     check_health(parts).await;
     parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
+    parts.tasks.spawn(until_stopped(parts.clone(), idle::look_for_idle(parts.clone())));
     Ok(())
 }
 
@@ -148,7 +149,7 @@ async fn look_after_health(parts: Arc<Parts>) {
     loop {
         ticks.tick().await;
         check_health(&parts).await;
-        measure_runway(&parts).await;
+        measure_supply(&parts).await;
     }
 }
 
@@ -164,6 +165,9 @@ async fn check_health(parts: &Arc<Parts>) {
     let instances = parts.instances.all();
     let asked = instances.iter().map(|instance| instance.dispatcher.history());
     let (store, answers) = tokio::join!(parts.store.ping(), join_all(asked));
+    if let Ok(now_ms) = store {
+        parts.store_clock.learn(now_ms);
+    }
     put("store", parts.config.store_kind, store.err().map(|e| e.to_string()));
     for (instance, answer) in instances.iter().zip(answers) {
         let kind = match instance.record.url == InstanceRecord::MEMORY_URL {
@@ -187,29 +191,60 @@ async fn check_health(parts: &Arc<Parts>) {
     *parts_found = found;
 }
 
-/// For types in use: ids at hand ÷ the rate since the last refill, as the
-/// dispatcher, and so the whole cluster, sees it.
-async fn measure_runway(parts: &Arc<Parts>) {
-    for entry in parts.catalogue.all() {
+/// For types in use: how much is at hand, how long it lasts, and until when
+/// there will be any. Of a strict type as the dispatcher, and so the whole
+/// cluster, sees it; else of this node's own leases.
+async fn measure_supply(parts: &Arc<Parts>) {
+    let metrics = &parts.metrics;
+    for entry in parts.active.all() {
         let labels = [entry.name.as_str()];
-        if !entry.supply.used_within(RUNWAY_SPAN) {
-            let _ = parts.metrics.runway.remove_label_values(&labels);
-            let _ = parts.metrics.left.remove_label_values(&labels);
-            continue;
+        let record = entry.record();
+        let mut view = None;
+        let (left, runway) = match record.mode {
+            Mode::Strict => {
+                let instance = parts.instances.get(record.instance);
+                let Some(instance) = instance else { continue };
+                view = instance.dispatcher.view(&entry.name).await.ok();
+                match &view {
+                    Some(view) => {
+                        let rate = entry.supply.rate(view.used, view.age_ms);
+                        (view.left(), rate.map(|rate| view.left() as f64 / rate))
+                    }
+                    // Nobody gets an id from there now.
+                    None => (0, Some(0.0)),
+                }
+            }
+            _ => shortest(entry.all_leases().map(|leases| leases.local())),
+        };
+        metrics.left.with_label_values(&labels).set(left as i64);
+        if let Some(runway) = runway {
+            metrics.runway.with_label_values(&labels).set(runway);
         }
-        let Some(instance) = parts.instances.get(entry.record().instance) else {
-            continue;
-        };
-        let Ok(view) = instance.dispatcher.view(&entry.name).await else {
-            // Nobody gets an id from there now.
-            parts.metrics.left.with_label_values(&labels).set(0);
-            parts.metrics.runway.with_label_values(&labels).set(0.0);
-            continue;
-        };
-        parts.metrics.left.with_label_values(&labels).set(view.left() as i64);
-        if let Some(per_second) = entry.supply.rate(view.used, view.age_ms) {
-            let runway = view.left() as f64 / per_second;
-            parts.metrics.runway.with_label_values(&labels).set(runway);
+        match parts.exhausted_at_ms(&entry, view.as_ref()) {
+            Some(at_ms) => {
+                let seconds = (at_ms - parts.clock.now_ms()) as f64 / 1_000.0;
+                metrics.exhaustion.with_label_values(&labels).set(seconds);
+            }
+            None => {
+                let _ = metrics.exhaustion.remove_label_values(&labels);
+            }
         }
     }
+    parts.active.keep(|entry| {
+        let used = !entry.is_closed() && entry.used_within(RUNWAY_SPAN);
+        if !used {
+            let labels = [entry.name.as_str()];
+            let _ = metrics.runway.remove_label_values(&labels);
+            let _ = metrics.left.remove_label_values(&labels);
+            let _ = metrics.exhaustion.remove_label_values(&labels);
+        }
+        used
+    });
+}
+
+/// Ids at hand of all, and the runway of the one that ends first.
+fn shortest(supplies: impl Iterator<Item = LocalSupply>) -> (u64, Option<f64>) {
+    supplies.fold((0, None), |(left, runway): (u64, Option<f64>), supply| {
+        (left + supply.left, runway.into_iter().chain(supply.runway_s).reduce(f64::min))
+    })
 }

@@ -1,0 +1,115 @@
+//! Types that nobody asks for leave the memory, and their unused ids go back.
+//!
+//! A look a few times within the idle time compares what each type has issued
+//! with what it had at the look before; nothing is written where ids are handed
+//! out. Ids go back from the highest end down: first Redis forgets the range,
+//! then the store takes it. In between, or if one of them does not answer, the
+//! ids are burnt, which is always safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::Parts;
+use super::catalogue::TypeEntry;
+use super::segment::Leases;
+use crate::domain::IdRange;
+
+/// Looks within the idle time: a type leaves after one to one and a half of it.
+const LOOKS: u32 = 2;
+/// Entries that are looked at without a pause.
+const CHUNK: usize = 1_000;
+/// Types that give ids back at once, at a stop.
+const GIVE_BACK_JOBS: usize = 16;
+/// A stop must not take longer because of ids that can be burnt.
+const GIVE_BACK_TIME: Duration = Duration::from_secs(3);
+
+/// What a look at a type found.
+#[derive(Default)]
+pub(super) struct Idle {
+    /// What had been issued, plus one; 0 before the first look.
+    seen: AtomicU64,
+    /// In how many looks in a row nothing had changed.
+    looks: AtomicU64,
+}
+
+impl Idle {
+    /// Looks: whether nothing changed in `LOOKS` looks.
+    fn look(&self, issued: u64) -> bool {
+        if self.seen.swap(issued + 1, Ordering::Relaxed) != issued + 1 {
+            self.looks.store(0, Ordering::Relaxed);
+            return false;
+        }
+        self.looks.fetch_add(1, Ordering::Relaxed) + 1 >= u64::from(LOOKS)
+    }
+}
+
+/// Looks for idle types, for ever.
+pub(super) async fn look_for_idle(parts: Arc<Parts>) {
+    let period = (parts.config.idle_after / LOOKS).max(Duration::from_millis(10));
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        for chunk in parts.catalogue.all().chunks(CHUNK) {
+            for entry in chunk {
+                if entry.idle.look(issued(entry)) && entry.sequence.is_quiet() {
+                    leave(&parts, entry).await;
+                    parts.metrics.evictions.inc();
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn issued(entry: &TypeEntry) -> u64 {
+    let leased: u64 = entry.all_leases().map(|leases| leases.taken()).sum();
+    leased.wrapping_add(entry.supply.takes())
+}
+
+/// The node forgets the type and gives back what it did not use.
+async fn leave(parts: &Parts, entry: &Arc<TypeEntry>) {
+    // Closed before it is forgotten: a new entry of this name must not hand out
+    // ids while the old one still does.
+    let tails = entry.close();
+    parts.catalogue.remove(entry);
+    for (leases, tails) in tails {
+        give_back(parts, entry, &leases, tails).await;
+    }
+}
+
+/// At a stop: gives back what no type will use any more, in a bounded time.
+pub(super) async fn give_everything_back(parts: &Parts) {
+    let entries = parts.catalogue.all();
+    let all = futures_util::stream::iter(&entries)
+        .for_each_concurrent(GIVE_BACK_JOBS, |entry| leave(parts, entry));
+    if timeout(GIVE_BACK_TIME, all).await.is_err() {
+        tracing::warn!("not all unused ids could be given back in time; the rest is burnt");
+    }
+}
+
+async fn give_back(parts: &Parts, entry: &TypeEntry, leases: &Leases, tails: Vec<IdRange>) {
+    let instance = parts.instances.get(entry.record().instance);
+    let mut tails = tails.into_iter();
+    for tail in tails.by_ref() {
+        let Some(instance) = &instance else { break };
+        // What a witness holds on to must not be given away again.
+        let forgotten = instance.dispatcher.withdraw(&entry.name, leases.shard, tail).await;
+        let returned = match forgotten {
+            Ok(true) => parts.store.give_back(&entry.name, leases.shard, tail).await,
+            Ok(false) | Err(_) => Ok(false),
+        };
+        if !matches!(returned, Ok(true)) {
+            // Somebody has a range after it: so with all that lie below.
+            parts.metrics.burnt_ids.inc_by(tail.len());
+            break;
+        }
+        parts.metrics.returned_ids.inc_by(tail.len());
+        tracing::debug!(id_type = %entry.name, range = %tail, "gave unused ids back");
+    }
+    parts.metrics.burnt_ids.inc_by(tails.map(|tail| tail.len()).sum());
+}
