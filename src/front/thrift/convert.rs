@@ -7,8 +7,14 @@ use crate::service::api::{Decoded, LocalSupply, NodeStatus, PartStatus, RangeLea
 use super::generated::{self, DecodedId, LiveState, NodeInfo, PartInfo, TypeInfo};
 
 /// A range, by its first id and its length.
-pub fn id_range(range: IdRange) -> generated::IdRange {
+fn id_range(range: IdRange) -> generated::IdRange {
     generated::IdRange { first: range.start(), count: count(range.len()) }
+}
+
+/// The answer of nextIds and issueIds. In place: the two kinds of range are as
+/// long as each other.
+pub fn id_ranges(ranges: Vec<IdRange>) -> Vec<generated::IdRange> {
+    ranges.into_iter().map(id_range).collect()
 }
 
 /// The answer of describeType.
