@@ -197,6 +197,19 @@ pub enum Remembered {
     Earlier(String),
 }
 
+/// The longest text that is kept under a request key, in bytes: 64 KiB.
+pub const MAX_REMEMBERED: usize = 65_536;
+
+/// Refuses a text that is longer than [`MAX_REMEMBERED`], as every dispatcher does.
+pub fn check_remembered(text: &str) -> Result<(), DispatchError> {
+    match text.len() {
+        0..=MAX_REMEMBERED => Ok(()),
+        length => Err(DispatchError::Broken(format!(
+            "{length} bytes under a request key: it keeps at most {MAX_REMEMBERED}"
+        ))),
+    }
+}
+
 /// Why a dispatcher did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DispatchError {
@@ -266,9 +279,11 @@ pub trait Dispatcher: Send + Sync {
 
     /// Notes a range that a node leased for itself, before the first id of it is
     /// issued, so that a range store that went back in time is found out
-    /// (invariant 6). The end of the highest one is kept for ever; of the latest
-    /// 16, start and end too, so that ranges of several nodes may come in any
-    /// order. Does not look at the history: what it knows can only be too little.
+    /// (invariant 6). The end of the highest one is kept for ever; of the 16
+    /// highest, start and end too, so that ranges of several nodes may come in any
+    /// order. It [overlaps](Witness::Overlaps) where it shares an id with one of
+    /// those, or starts below the end of one that is not kept any more.
+    /// Does not look at the history: what it knows can only be too little.
     async fn witness(
         &self,
         name: &TypeName,
@@ -278,7 +293,8 @@ pub trait Dispatcher: Send + Sync {
 
     /// Forgets the end of a range that was noted and is about to be given back
     /// to the store, if nothing higher was noted: see
-    /// [`RangeStore::give_back`](super::RangeStore::give_back). Answers whether it did.
+    /// [`RangeStore::give_back`](super::RangeStore::give_back). Answers whether it did;
+    /// if not, nothing changed, and it must not be given back.
     async fn withdraw(
         &self,
         name: &TypeName,
@@ -286,9 +302,9 @@ pub trait Dispatcher: Send + Sync {
         tail: IdRange,
     ) -> Result<bool, DispatchError>;
 
-    /// Keeps `text` (at most 64 KiB) under a request key for `ttl`, unless
-    /// something is there. An implementation may hold a bounded number of them,
-    /// and is `Unavailable` beyond that.
+    /// Keeps `text` (at most [`MAX_REMEMBERED`] bytes, else `Broken`) under a
+    /// request key for `ttl`, unless something is there. An implementation may
+    /// hold a bounded number of them, and is `Unavailable` beyond that.
     async fn remember(
         &self,
         name: &TypeName,

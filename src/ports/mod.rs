@@ -11,8 +11,9 @@ pub mod worker_ids;
 
 pub use clock::Clock;
 pub use dispatcher::{
-    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, Publication,
-    PublishOutcome, Refusal, Remembered, TakeOutcome, Taken, View, Witness,
+    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,
+    Publication, PublishOutcome, Refusal, Remembered, TakeOutcome, Taken, View, Witness,
+    check_remembered,
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;

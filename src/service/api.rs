@@ -14,6 +14,8 @@ pub const MAX_COUNT: i64 = 100_000;
 pub const MAX_TEXTS: i64 = 10_000;
 /// The most ids that a client may lease for itself in one call.
 pub const MAX_LEASE: i64 = 10_000_000;
+/// The shortest life of a client's lease, in milliseconds.
+pub const MIN_LEASE_MS: i64 = 1_000;
 /// The longest life of a client's lease, in milliseconds: a day.
 pub const MAX_LEASE_MS: i64 = 86_400_000;
 /// How long a request key gives the same ids again.
@@ -136,7 +138,7 @@ pub trait IdApi: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
 
     /// Up to `count` (1 to [`MAX_LEASE`]) ids for a client to hand out by itself,
-    /// for `ttl_ms` (1 000 to [`MAX_LEASE_MS`]). Segment types whose ids are in
+    /// for `ttl_ms` ([`MIN_LEASE_MS`] to [`MAX_LEASE_MS`]). Segment types whose ids are in
     /// order only: `INVALID_ARGUMENT` (`mode`) for others.
     fn lease_range(
         &self,

@@ -2,7 +2,9 @@
 //! simulation, and (the dispatcher) beside the embedded store.
 
 mod dispatcher;
+mod leases;
 mod range_store;
+mod requests;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};

@@ -28,10 +28,11 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use crate::service::api::IdApi;
 
-use super::calls::{self, Request};
+use super::calls;
 use super::messages::{Input, Next};
 use super::metrics::{Held, Refused, ThriftMetrics};
 use super::reply::{self, Answer, ReplyTo};
+use super::request::{ONEWAY, Request};
 use super::server::ThriftConfig;
 use super::wire::{Dialect, Foreign, Header};
 
@@ -263,7 +264,7 @@ impl<A: IdApi> Connection<'_, A> {
         if let Answer::Refused(kind, _) = &answer {
             self.shared.metrics.application_error(*kind);
         }
-        if header.kind == calls::ONEWAY {
+        if header.kind == ONEWAY {
             return Ok(());
         }
         // A name that is not text cannot be sent back as it came.

@@ -5,7 +5,8 @@
 //! connection  one task per connection: bytes in, calls in order, bytes out
 //! messages    cuts the bytes of a connection into messages
 //! wire        what the bytes mean, without trusting them
-//! calls       which method, are its arguments there, what does the service say
+//! request     which method (method), and are its arguments there
+//! calls       what the method wants of the service, and what that says
 //! codes       the one table from errors to the wire
 //! reply       generated structs through the official crate's protocols
 //! ```
@@ -23,8 +24,10 @@ mod convert;
 #[rustfmt::skip]
 pub mod generated;
 mod messages;
+mod method;
 mod metrics;
 mod reply;
+mod request;
 mod server;
 pub mod wire;
 

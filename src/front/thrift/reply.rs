@@ -8,10 +8,12 @@ use thrift::protocol::{
 use thrift::{ApplicationError, ApplicationErrorKind};
 
 use super::generated::{
-    IdGenException, IdGenServiceAddNewIdResult, IdGenServiceDescribeTypeResult,
-    IdGenServiceEchoResult, IdGenServiceGetIdResult, IdGenServiceGetStrIdResult,
-    IdGenServiceNextIdResult, IdGenServiceNextIdsResult, IdGenServiceNextStringIdResult,
-    IdGenServiceNodeStatusResult, IdRange, NodeInfo, ResBool, ResLong, ResStr, TypeInfo,
+    DecodedId, IdGenException, IdGenServiceAddNewIdResult, IdGenServiceDecodeIdResult,
+    IdGenServiceDescribeTypeResult, IdGenServiceEchoResult, IdGenServiceGetIdResult,
+    IdGenServiceGetStrIdResult, IdGenServiceIssueIdsResult, IdGenServiceIssueStringIdsResult,
+    IdGenServiceLeaseRangeResult, IdGenServiceNextIdResult, IdGenServiceNextIdsResult,
+    IdGenServiceNextShardedIdResult, IdGenServiceNextStringIdResult, IdGenServiceNodeStatusResult,
+    IdRange, NodeInfo, RangeLease, ResBool, ResLong, ResStr, TypeInfo,
 };
 use super::wire::{Dialect, Protocol};
 
@@ -37,6 +39,16 @@ pub enum Answer {
     DescribeType(Result<Box<TypeInfo>, IdGenException>),
     /// Of nodeStatus.
     NodeStatus(Box<NodeInfo>),
+    /// Of nextShardedId.
+    NextShardedId(Result<i64, IdGenException>),
+    /// Of issueIds.
+    IssueIds(Result<Vec<IdRange>, IdGenException>),
+    /// Of issueStringIds.
+    IssueStringIds(Result<Vec<String>, IdGenException>),
+    /// Of leaseRange.
+    LeaseRange(Result<RangeLease, IdGenException>),
+    /// Of decodeId.
+    DecodeId(Result<Box<DecodedId>, IdGenException>),
     /// The call never reached a method.
     Refused(ApplicationErrorKind, String),
 }
@@ -139,6 +151,26 @@ fn write(out: &mut dyn TOutputProtocol, to: &ReplyTo<'_>, answer: Answer) -> thr
         Answer::NodeStatus(info) => {
             IdGenServiceNodeStatusResult { result_value: Some(*info), error: None }
                 .write_to_out_protocol(out)?
+        }
+        Answer::NextShardedId(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceNextShardedIdResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::IssueIds(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceIssueIdsResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::IssueStringIds(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceIssueStringIdsResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::LeaseRange(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceLeaseRangeResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::DecodeId(result) => {
+            let (result_value, error) = either(result.map(|decoded| *decoded));
+            IdGenServiceDecodeIdResult { result_value, error }.write_to_out_protocol(out)?;
         }
         Answer::Refused(kind, message) => {
             let error = ApplicationError::new(kind, message);

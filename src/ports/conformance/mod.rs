@@ -5,6 +5,7 @@
 //! nobody else uses meanwhile; names begin with `conform-`.
 
 mod dispatcher;
+mod leases;
 mod range_store;
 
 pub use dispatcher::{dispatcher, dispatcher_after_rollback};
