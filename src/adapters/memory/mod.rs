@@ -5,6 +5,7 @@ mod dispatcher;
 mod leases;
 mod range_store;
 mod requests;
+mod tables;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
