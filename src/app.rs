@@ -220,9 +220,9 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
             max_waiting: settings.node.max_waiting,
             refill_jobs: settings.refill.jobs,
             takeover_grace: settings.refill.takeover_grace,
-            idle_after: std::time::Duration::from_secs(900),
-            worker_lease: std::time::Duration::from_secs(900),
-            site: None,
+            idle_after: settings.node.idle_after,
+            worker_lease: settings.node.worker_lease,
+            site: settings.store.site,
             store_kind,
         },
         ports: Ports {

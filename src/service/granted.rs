@@ -26,10 +26,4 @@ impl Granted {
     pub(super) fn ranges(&self) -> impl Iterator<Item = IdRange> + '_ {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
-
-    pub(super) fn into_vec(self) -> Vec<IdRange> {
-        let mut ranges = self.rest;
-        ranges.insert(0, self.first);
-        ranges
-    }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
 use super::granted::Granted;
-use super::instances::{Instance, follow_loss};
+use super::instances::follow_loss;
 use super::segment;
 use super::{Parts, refill, unavailable};
 use crate::domain::options::period_of;
