@@ -176,6 +176,7 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
         idle_timeout: settings.thrift.idle_timeout,
         message_timeout: settings.thrift.message_timeout,
         drain: settings.node.drain,
+        ..ThriftConfig::new(settings.thrift.addr)
     })
     .await
     .map_err(|e| {

@@ -94,6 +94,21 @@ pub async fn call<A: IdApi>(
     }
 }
 
+/// The answer to an order for many ids, of which too many are under way.
+pub fn too_many_long_orders(method: Method, metrics: &ThriftMetrics) -> Answer {
+    let error = Error::new(
+        ErrorCode::Overloaded,
+        "too many orders for many ids are under way: try again, or ask for fewer ids at a time",
+    );
+    metrics.error(error.code);
+    let error = codes::exception(error);
+    match method {
+        Method::NextIds => Answer::NextIds(Err(error)),
+        Method::IssueStringIds => Answer::IssueStringIds(Err(error)),
+        _ => Answer::IssueIds(Err(error)),
+    }
+}
+
 fn counted<T>(result: Result<T, Error>, metrics: &ThriftMetrics) -> Result<T, Error> {
     if let Err(error) = &result {
         metrics.error(error.code);

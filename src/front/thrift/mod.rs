@@ -8,6 +8,7 @@
 //! request     which method (method), and are its arguments there
 //! calls       what the method wants of the service, and what that says
 //! codes       the one table from errors to the wire
+//! long_orders the memory that orders for many ids may need together
 //! reply       generated structs through the official crate's protocols
 //! ```
 //!
@@ -23,6 +24,7 @@ mod convert;
 #[allow(missing_docs, dead_code, unused_imports, clippy::all)] // As the compiler makes it.
 #[rustfmt::skip]
 pub mod generated;
+mod long_orders;
 mod messages;
 mod method;
 mod metrics;

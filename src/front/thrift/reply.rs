@@ -79,6 +79,7 @@ pub fn append(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Re
 
 fn append_unchecked(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Result<()> {
     let start = out.len();
+    out.reserve(expected_len(&answer));
     if to.dialect.framed {
         out.extend_from_slice(&[0; 4]);
     }
@@ -103,6 +104,22 @@ fn append_unchecked(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thri
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
     Ok(())
+}
+
+/// The most bytes that a list takes in a reply, in either protocol: a buffer that
+/// only doubled would be up to twice as long. 0 for everything short.
+fn expected_len(answer: &Answer) -> usize {
+    match answer {
+        // Two field headers, two numbers of 64 bits, and the end of the struct: 23
+        // in the binary protocol, and no more in the compact one.
+        Answer::NextIds(Ok(ranges)) | Answer::IssueIds(Ok(ranges)) if ranges.len() > 1 => {
+            ranges.len() * 23 + 64
+        }
+        Answer::IssueStringIds(Ok(texts)) if texts.len() > 1 => {
+            texts.iter().map(|text| text.len() + 5).sum::<usize>() + 64
+        }
+        _ => 0,
+    }
 }
 
 /// The value and the exception of a result struct, of which one is set.
@@ -217,6 +234,26 @@ mod tests {
         out.clear();
         append(&mut out, &to(compact), Answer::NextId(Ok(1))).unwrap();
         assert!(out.starts_with(b"\x82\x41\x01\x05getId"));
+    }
+
+    #[test]
+    fn a_reply_of_one_id_ranges_fits_what_was_reserved() {
+        let ranges: Vec<IdRange> =
+            (0..100_000).map(|at| IdRange { first: i64::MAX - at, count: 1 }).collect();
+        let texts: Vec<String> = (0..10_000).map(|at| format!("2026-{at}")).collect();
+        for protocol in [Protocol::Binary, Protocol::Compact] {
+            let to = to(Dialect { framed: true, protocol });
+            for answer in
+                [Answer::IssueIds(Ok(ranges.clone())), Answer::IssueStringIds(Ok(texts.clone()))]
+            {
+                let mut out = Vec::new();
+                let expected = expected_len(&answer);
+                append(&mut out, &to, answer).unwrap();
+                assert!(out.len() <= expected, "{} bytes of {expected}", out.len());
+                assert!(out.capacity() <= expected + 64, "{} of {expected}", out.capacity());
+                assert!(out.len() < 2_400_000, "{} bytes", out.len());
+            }
+        }
     }
 
     #[test]
