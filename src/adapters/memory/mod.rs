@@ -3,6 +3,8 @@
 
 mod dispatcher;
 mod range_store;
+mod worker_ids;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
+pub use worker_ids::{MemoryWorkerIds, WorkerSnapshot};
