@@ -6,6 +6,8 @@ mod leases;
 mod range_store;
 mod requests;
 mod tables;
+mod worker_ids;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
+pub use worker_ids::{MemoryWorkerIds, WorkerSnapshot};

@@ -7,9 +7,11 @@
 mod dispatcher;
 mod leases;
 mod range_store;
+mod worker_ids;
 
 pub use dispatcher::{dispatcher, dispatcher_after_rollback};
 pub use range_store::range_store;
+pub use worker_ids::worker_ids;
 
 use crate::domain::{IdRange, TypeName};
 
