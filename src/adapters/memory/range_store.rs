@@ -4,9 +4,9 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 
+use super::MemoryWorkerIds;
 use super::tables::{Audit, Tables, refused};
 use crate::adapters::audit;
-use super::MemoryWorkerIds;
 use crate::adapters::system::unix_ms;
 use crate::domain::allocation::Sequence;
 use crate::domain::{

@@ -1,0 +1,7 @@
+//! The service over memory adapters, with faults, on tokio's clock: time
+//! passes at once where everybody waits, so nothing here really sleeps.
+
+mod kinds;
+mod segment;
+mod strict;
+mod support;
