@@ -39,7 +39,8 @@ pub(super) fn follow_loss(parts: &Arc<Parts>, instance: &Arc<Instance>) {
     }
     tracing::warn!(
         instance = instance.record.name,
-        "lost: strict types with on_redis_loss = segment go on from leases of this node"
+        "lost: leases have no witness, and strict types with on_redis_loss = segment go on \
+         from leases of this node"
     );
     let (stop, gone) = (parts.stop.clone(), instance.gone.clone());
     // Not the instance itself, which is gone when the last one lets go of it.
@@ -54,7 +55,7 @@ pub(super) fn follow_loss(parts: &Arc<Parts>, instance: &Arc<Instance>) {
         }
         if let Some(instance) = instance.upgrade() {
             instance.lost.store(false, Ordering::Relaxed);
-            tracing::info!(instance = instance.record.name, "is back: ids are in order again");
+            tracing::info!(instance = instance.record.name, "is back");
         }
     });
 }

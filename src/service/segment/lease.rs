@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::catalogue::TypeEntry;
+use super::super::instances::follow_loss;
 use super::super::{Parts, unavailable};
 use super::Leases;
 use super::pool::Segment;
@@ -153,6 +154,8 @@ async fn admit(
     };
     match parts.instances.get(entry.record().instance) {
         None => parts.metrics.unwitnessed.inc(),
+        // Callers must not wait for a time limit that others have met already.
+        Some(instance) if instance.is_lost() => parts.metrics.unwitnessed.inc(),
         Some(instance) => {
             match instance.dispatcher.witness(&entry.name, leases.shard, range).await {
                 Ok(Witness::Noted) => {}
@@ -167,6 +170,7 @@ async fn admit(
                 Err(error) => {
                     parts.metrics.unwitnessed.inc();
                     tracing::debug!(id_type = %entry.name, %error, "a lease without a witness");
+                    follow_loss(parts, &instance);
                 }
             }
         }
