@@ -143,6 +143,7 @@ impl Dispatcher for Distant {
     async fn reset(&self) {}
 
     async fn history(&self) -> Result<History, DispatchError> {
+        self.travel().await?;
         self.inner.history().await
     }
 }
