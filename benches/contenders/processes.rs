@@ -290,12 +290,22 @@ impl IdNode {
         self.process.wait_until(|| ureq::get(&url).call().is_ok_and(|r| r.status() == 200))
     }
 
+    /// The sum of a metric's values, 0 where it has none.
+    pub fn metric(&self, name: &str) -> Outcome<f64> {
+        let url = format!("http://{}/metrics", self.http);
+        let answer = ureq::get(&url).call().map_err(|e| e.to_string())?;
+        let text = answer.into_body().read_to_string().map_err(|e| e.to_string())?;
+        let values = text.lines().filter(|line| line.starts_with(name));
+        Ok(values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    }
+
     /// Adds a type, as an operator does.
-    pub fn add_type(&self, name: &str) -> Outcome<()> {
+    pub fn add_type(&self, name: &str, flags: &[&str]) -> Outcome<()> {
         let url = format!("http://{}", self.http);
         command(
             idgen()
                 .args(["type", "add", name])
+                .args(flags)
                 .env("IDGEN_URL", url)
                 .env("IDGEN_ADMIN_TOKEN", TOKEN),
         )
