@@ -156,7 +156,9 @@ async fn the_rule_of_the_domain_holds(server: &SqlServer) {
             0 => record.next_id + (draw() % 1_000) as i64,
             _ => (draw() % record.next_id as u64) as i64,
         };
-        let expected = allocation::next_range(&record, usage, floor).unwrap();
+        let wanted = allocation::Request { usage, floor, ..allocation::Request::default() };
+        let sequence = allocation::Sequence::of(&record);
+        let expected = allocation::next_range(&record, sequence, &wanted).unwrap();
         let request = NextRange { usage, floor, ..request(&spec.name) };
         let given = store.next_range(request).await.unwrap();
         let what = format!("{record:?} {usage:?} {floor}");
