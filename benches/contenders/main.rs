@@ -371,7 +371,7 @@ fn start_node(setup: &NodeSetup, stage: &mut Stage, folder: &Folder) -> Outcome<
 
 fn first_id(node: &mut IdNode, begun: Instant) -> Outcome<Duration> {
     let address = Node::resolve(&node.thrift.to_string()).map_err(|e| e.to_string())?;
-    let request = Request { id_type: TYPE.to_owned(), method: Method::NextId, count: 1 };
+    let request = Request::new(TYPE, Method::NextId, 1);
     let mut client = Client::new(Arc::new(address), 0, WireArgs::default(), request);
     node.process.wait_until(|| {
         let answer = client.connect(Duration::from_secs(1)).and_then(|()| client.call());
@@ -410,6 +410,8 @@ fn take_turn(target: &mut Target, options: &Options) -> Outcome<Sample> {
                 seconds: options.seconds,
                 count: *count,
                 method: Method::NextId,
+                gate_passes: None,
+                texts: false,
                 wire: WireArgs::default(),
                 json: false,
             };

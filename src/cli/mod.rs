@@ -147,7 +147,9 @@ fn execute(
         Command::Schema(command) => schema::run(command, environment, console, wiring),
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
         Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
-        Command::Verify(args) => return Ok(verify::execute(&args, console.out, console.err)),
+        Command::Verify(args) => {
+            return Ok(verify::execute(&args, environment, console.out, console.err));
+        }
         Command::Completions { shell } => {
             // Made in memory, because the generator panics when a pipe breaks.
             let mut script = Vec::new();
