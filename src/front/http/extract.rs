@@ -96,9 +96,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// The field of a path such as `max_id`, if it names one.
+/// The field of a path such as `max_id` or `options.app_id`, if it names one.
 fn field_name(path: &str) -> Option<String> {
-    let legal = path.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let legal = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b));
     (!path.is_empty() && legal && path.len() <= 64).then(|| path.to_owned())
 }
 

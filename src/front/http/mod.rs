@@ -11,6 +11,8 @@ mod auth;
 mod codes;
 mod extract;
 mod instances;
+mod issue;
+pub mod kind_schema;
 pub mod log_schema;
 mod problem;
 mod routes;
