@@ -169,4 +169,6 @@ fn execute(
 }
 
 #[cfg(test)]
+mod kind_tests;
+#[cfg(test)]
 mod tests;

@@ -171,4 +171,6 @@ fn refuse(stream: &TcpStream) {
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
+mod kind_tests;
+#[cfg(test)]
 mod tests;

@@ -78,7 +78,7 @@ pub struct NewType {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     /// See [`TypeSpec::options`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub options: Option<TypeOptions>,
 }
 
@@ -123,7 +123,7 @@ pub struct TypePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// See [`TypeSpec::options`]; replaces them all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub options: Option<TypeOptions>,
     /// See [`TypeSpec::prefix`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -455,6 +455,28 @@ impl From<InstanceRecord> for InstanceJson {
             check: None,
         }
     }
+}
+
+/// Options as an object: the parser would take their values as a list, too.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TypeOptions>, D::Error> {
+    struct Visitor;
+    impl<'de> serde::de::Visitor<'de> for Visitor {
+        type Value = Option<TypeOptions>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            let fields = serde::de::value::MapAccessDeserializer::new(map);
+            TypeOptions::deserialize(fields).map(Some)
+        }
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(Visitor)
 }
 
 fn yes() -> bool {
