@@ -6,14 +6,18 @@
 
 pub mod bench;
 pub mod client;
+pub mod decode;
 pub mod doctor;
 pub mod exit;
 pub mod flags;
 pub mod get;
+pub mod lease;
 pub mod load;
 pub mod output;
 pub mod redis;
 pub mod schema;
+mod type_options;
+mod type_view;
 pub mod types;
 pub mod verify;
 
@@ -82,6 +86,10 @@ enum Command {
     Redis(redis::RedisCommand),
     /// Print ids of a type, one per line
     Get(get::GetArgs),
+    /// Take ids to hand out by yourself for a while
+    Lease(lease::LeaseArgs),
+    /// Say what an id tells: when, which node, which range
+    Decode(decode::DecodeArgs),
     /// Make, check or print the schema of the range store
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
@@ -144,6 +152,8 @@ fn execute(
         Command::Type(command) => types::run(command, environment, console),
         Command::Redis(command) => redis::run(command, environment, console),
         Command::Get(args) => get::run(args, environment, console),
+        Command::Lease(args) => lease::run(args, environment, console),
+        Command::Decode(args) => decode::run(args, environment, console),
         Command::Schema(command) => schema::run(command, environment, console, wiring),
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
         Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
@@ -160,5 +170,7 @@ fn execute(
     Ok(exit::OK)
 }
 
+#[cfg(test)]
+mod kind_tests;
 #[cfg(test)]
 mod tests;
