@@ -6,7 +6,7 @@
 //! not become load on the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Parts;
 use super::sequence::Sequence;
+use super::snowflake::SnowflakeSource;
 use super::supply::Supply;
 use crate::domain::{Error, ErrorCode, TypeName, TypeRecord};
 use crate::ports::StoreError;
@@ -33,6 +34,8 @@ pub(super) struct TypeEntry {
     record: RwLock<Arc<TypeRecord>>,
     pub(super) sequence: Sequence,
     pub(super) supply: Supply,
+    /// Where its ids come from, for a snowflake type; made at the first use.
+    pub(super) snowflake: OnceLock<Arc<SnowflakeSource>>,
 }
 
 impl TypeEntry {
@@ -102,6 +105,7 @@ impl Catalogue {
             name: record.name.clone(),
             sequence: Sequence::default(),
             supply: Supply::new(record.next_id),
+            snowflake: OnceLock::new(),
             record: RwLock::new(Arc::new(record)),
         });
         entries.insert(entry.name.clone(), entry.clone());

@@ -5,9 +5,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
 use super::api::{NodeStatus, TypeStatus};
 use super::watch::refresh_instances;
-use super::{Parts, Service};
+use super::{Parts, Service, snowflake};
 use crate::domain::{
-    Error, ErrorCode, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord, TypeSpec,
+    Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, TypeChange, TypeName, TypeRecord,
+    TypeSpec,
 };
 use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
 use std::sync::Arc;
@@ -24,6 +25,9 @@ impl Parts {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         spec.validate()?;
+        if spec.mode == Mode::Snowflake {
+            snowflake::check_new(self, &spec.options.snowflake.unwrap_or_default())?;
+        }
         let record = self.store.create_type(&spec, actor).await?;
         self.changed(&record).await;
         Ok(record)

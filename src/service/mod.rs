@@ -13,6 +13,7 @@ mod instances;
 mod metrics;
 mod refill;
 mod sequence;
+mod snowflake;
 mod supply;
 mod watch;
 
@@ -24,11 +25,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
+use crate::domain::{Error, ErrorCode, IdRange, Mode, TypeRecord, TypeSpec};
 use crate::ports::{Clock, DispatcherFactory, Entropy, RangeStore, WorkerIds};
 use api::{Decoded, IdApi, MAX_COUNT, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
 use instances::Instances;
+use snowflake::Snowflakes;
 use watch::Health;
 
 pub use metrics::ServiceMetrics;
@@ -89,6 +91,7 @@ struct Parts {
     clock: Arc<dyn Clock>,
     instances: Instances,
     catalogue: Catalogue,
+    snowflakes: Snowflakes,
     refill_permits: tokio::sync::Semaphore,
     metrics: ServiceMetrics,
     health: Health,
@@ -117,6 +120,7 @@ impl Service {
             clock: ports.clock,
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
+            snowflakes: Snowflakes::default(),
             metrics,
             health: Health::default(),
             started: Instant::now(),
@@ -149,6 +153,14 @@ impl IdApi for Service {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
         let deadline = self.parts.deadline();
         let entry = self.parts.find(name, deadline).await?;
+        if entry.record().mode == Mode::Snowflake {
+            let source = snowflake::source_of(&self.parts, &entry)?;
+            if let Some(id) = source.try_next(&*self.parts.clock) {
+                return Ok(id);
+            }
+            let ranges = snowflake::acquire(&self.parts, &source, 1, deadline).await?;
+            return Ok(ranges[0].start());
+        }
         let granted = sequence::acquire(&self.parts, &entry, 1, deadline).await?;
         Ok(granted.first.start())
     }
@@ -163,6 +175,10 @@ impl IdApi for Service {
         }
         let deadline = self.parts.deadline();
         let entry = self.parts.find(name, deadline).await?;
+        if entry.record().mode == Mode::Snowflake {
+            let source = snowflake::source_of(&self.parts, &entry)?;
+            return snowflake::acquire(&self.parts, &source, count as u64, deadline).await;
+        }
         // Such a call would take more refills than fit in its time.
         let most = entry.record().max_range.saturating_mul(MAX_RANGES_PER_CALL);
         if count > most {

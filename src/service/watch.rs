@@ -79,6 +79,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             let latest = parts.store.latest_change().await?;
             if latest < *seq {
                 tracing::warn!("the range store went back in time: reading everything again");
+                parts.snowflakes.store_went_back();
                 for entry in parts.catalogue.all() {
                     parts.read_again(&entry.name, true).await?;
                 }

@@ -8,5 +8,6 @@
 
 mod rows;
 mod store;
+mod worker_ids;
 
 pub use store::EmbeddedStore;

@@ -23,7 +23,10 @@ use crate::ports::{
     Subject, TypeFilter,
 };
 
-const MIGRATIONS: &[(&str, &str)] = &[("V1__strict_core", include_str!("V1__strict_core.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("V1__strict_core", include_str!("V1__strict_core.sql")),
+    ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
+];
 
 /// Longest time for one call: a disk that needs longer is not well.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,7 +75,7 @@ impl EmbeddedStore {
     }
 
     /// Runs `work` in a transaction that is committed, on disk, if it succeeds.
-    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -88,7 +91,7 @@ impl EmbeddedStore {
         .await
     }
 
-    async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -574,48 +577,6 @@ impl RangeStore for EmbeddedStore {
     }
 }
 
-#[async_trait]
-impl crate::ports::WorkerIds for EmbeddedStore {
-    async fn lease_worker(
-        &self,
-        _bits: u8,
-        _holder: &str,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn renew_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn release_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _used_until_ms: i64,
-    ) -> Result<bool, StoreError> {
-        todo!()
-    }
-
-    async fn tenure_at(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _time_ms: i64,
-    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
-        todo!()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -678,7 +639,7 @@ mod tests {
             .write(|t| {
                 t.execute(
                     "INSERT INTO refinery_schema_history SELECT 99, 'from_the_future', \
-                     applied_on, checksum FROM refinery_schema_history",
+                     applied_on, checksum FROM refinery_schema_history LIMIT 1",
                     [],
                 )
                 .map_err(sqlite)
