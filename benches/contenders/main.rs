@@ -290,9 +290,7 @@ fn start_null(stage: &mut Stage, folder: &Folder) -> Outcome<Target> {
         address.is_some()
     })?;
     stage.others.push(process);
-    address
-        .map(one_each)
-        .ok_or_else(|| "no address".to_owned())
+    address.map(one_each).ok_or_else(|| "no address".to_owned())
 }
 
 /// One id per call of the one type.

@@ -42,6 +42,8 @@ pub fn climb(node: &IdNode, connections: u32) -> Outcome<Ramp> {
             connections,
             seconds: SECONDS,
             count,
+            gate_passes: None,
+            texts: false,
             method: Method::NextId,
             wire: WireArgs::default(),
             json: false,

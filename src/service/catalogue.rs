@@ -19,6 +19,7 @@ use super::api::LocalSupply;
 use super::idle::Idle;
 use super::segment::Leases;
 use super::sequence::Sequence;
+use super::snowflake::SnowflakeSource;
 use super::supply::Supply;
 use crate::domain::calendar::Zone;
 use crate::domain::format::Format;
@@ -47,6 +48,8 @@ pub(super) struct TypeEntry {
     /// its Redis instance is away.
     leases: OnceLock<Arc<Leases>>,
     shards: OnceLock<Box<[OnceLock<Arc<Leases>>; SHARDS as usize]>>,
+    /// Where its ids come from, for a snowflake type; made at the first use.
+    pub(super) snowflake: OnceLock<Arc<SnowflakeSource>>,
     /// What was in use when the type was last looked at for idleness.
     pub(super) idle: Idle,
     /// Whether it counts as in use: see [`super::active`].
@@ -104,6 +107,7 @@ impl TypeEntry {
             settings: ArcSwap::from_pointee(Settings::new(record)),
             leases: OnceLock::new(),
             shards: OnceLock::new(),
+            snowflake: OnceLock::new(),
             idle: Idle::default(),
             listed: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -143,7 +147,10 @@ impl TypeEntry {
     }
 
     /// What this node has of it for itself; `None` if nothing.
-    pub(super) fn local(&self) -> Option<LocalSupply> {
+    pub(super) fn local(&self, now_ms: i64) -> Option<LocalSupply> {
+        if let Some(source) = self.snowflake.get() {
+            return Some(source.local(now_ms));
+        }
         self.all_leases().map(|leases| leases.local()).reduce(|a, b| LocalSupply {
             left: a.left + b.left,
             ranges: a.ranges + b.ranges,
@@ -156,9 +163,15 @@ impl TypeEntry {
 
     /// Whether an id was asked for within `span`, as looks a second apart tell.
     pub(super) fn used_within(&self, span: Duration) -> bool {
-        let leased: u64 = self.all_leases().map(|leases| leases.taken()).sum();
-        self.supply.note_use(leased);
+        self.supply.note_use(self.mark());
         self.supply.used_within(span)
+    }
+
+    /// A number that changes with every id that this node makes or takes.
+    pub(super) fn mark(&self) -> u64 {
+        let leased: u64 = self.all_leases().map(|leases| leases.taken()).sum();
+        let made = self.snowflake.get().map_or(0, |source| source.mark());
+        leased.wrapping_add(made).wrapping_add(self.supply.takes())
     }
 
     /// Hands out nothing any more. Gives what is left of its leases, which

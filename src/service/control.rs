@@ -5,7 +5,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
 use super::api::{NodeStatus, TypeStatus};
 use super::watch::refresh_instances;
-use super::{Parts, Service};
+use super::{Parts, Service, snowflake};
 use crate::domain::{
     Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OpaqueKey, TypeChange, TypeName,
     TypeRecord, TypeSpec,
@@ -25,13 +25,8 @@ impl Parts {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         spec.validate()?;
-        if let Some(layout) = spec.options.snowflake
-            && layout.epoch_ms > self.clock.now_ms()
-        {
-            return Err(Error::invalid(
-                "snowflake.epoch_ms",
-                format!("snowflake.epoch_ms {} lies in the future", layout.epoch_ms),
-            ));
+        if spec.mode == Mode::Snowflake {
+            snowflake::check_new(self, &spec.options.snowflake.unwrap_or_default())?;
         }
         if spec.options.opaque.is_some() && spec.key.is_none() {
             spec.key = Some(self.draw_key());
@@ -83,7 +78,7 @@ impl Parts {
             None => None,
         };
         let exhausted_at_ms = self.exhausted_at_ms(&entry, view.as_ref());
-        let local = entry.local();
+        let local = entry.local(self.clock.now_ms());
         Ok(TypeStatus { record, view, local, exhausted_at_ms })
     }
 

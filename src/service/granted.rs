@@ -1,6 +1,6 @@
 //! The positions, or ids, of one call: nearly always one range.
 
-use crate::domain::IdRange;
+use crate::domain::{Error, ErrorCode, IdRange};
 
 /// See the module. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,15 @@ pub(super) struct Granted {
 impl Granted {
     pub(super) fn of(first: IdRange) -> Self {
         Granted { first, rest: Vec::new() }
+    }
+
+    /// All of `ranges`; an internal error if there are none.
+    pub(super) fn all(mut ranges: Vec<IdRange>) -> Result<Self, Error> {
+        if ranges.is_empty() {
+            return Err(Error::new(ErrorCode::Internal, "a call for ids got none"));
+        }
+        let first = ranges.remove(0);
+        Ok(Granted { first, rest: ranges })
     }
 
     pub(super) fn push(&mut self, range: IdRange) {

@@ -30,7 +30,7 @@ const GIVE_BACK_TIME: Duration = Duration::from_secs(3);
 /// What a look at a type found.
 #[derive(Default)]
 pub(super) struct Idle {
-    /// What had been issued, plus one; 0 before the first look.
+    /// The mark of the type, plus one; 0 before the first look.
     seen: AtomicU64,
     /// In how many looks in a row nothing had changed.
     looks: AtomicU64,
@@ -38,8 +38,9 @@ pub(super) struct Idle {
 
 impl Idle {
     /// Looks: whether nothing changed in `LOOKS` looks.
-    fn look(&self, issued: u64) -> bool {
-        if self.seen.swap(issued + 1, Ordering::Relaxed) != issued + 1 {
+    fn look(&self, mark: u64) -> bool {
+        let seen = mark.wrapping_add(1).max(1);
+        if self.seen.swap(seen, Ordering::Relaxed) != seen {
             self.looks.store(0, Ordering::Relaxed);
             return false;
         }
@@ -56,7 +57,7 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
         ticks.tick().await;
         for chunk in parts.catalogue.all().chunks(CHUNK) {
             for entry in chunk {
-                if entry.idle.look(issued(entry)) && entry.sequence.is_quiet() {
+                if entry.idle.look(entry.mark()) && entry.sequence.is_quiet() {
                     leave(&parts, entry).await;
                     parts.metrics.evictions.inc();
                 }
@@ -64,11 +65,6 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
             tokio::task::yield_now().await;
         }
     }
-}
-
-fn issued(entry: &TypeEntry) -> u64 {
-    let leased: u64 = entry.all_leases().map(|leases| leases.taken()).sum();
-    leased.wrapping_add(entry.supply.takes())
 }
 
 /// The node forgets the type and gives back what it did not use.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::api::{MAX_COUNT, MAX_GATE_PASS, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, Order, RangeLease};
 use super::catalogue::{Settings, TypeEntry};
 use super::granted::Granted;
-use super::{MAX_RANGES_PER_CALL, Parts, request_key, segment, sequence};
+use super::{MAX_RANGES_PER_CALL, Parts, request_key, segment, sequence, snowflake};
 use crate::domain::gate_pass::shard_of;
 use crate::domain::options::{AtLimit, number_of, period_of};
 use crate::domain::{Error, ErrorCode, IdRange, Mode, TypeRecord};
@@ -49,8 +49,13 @@ impl Parts {
     #[inline]
     fn try_next(self: &Arc<Self>, entry: &Arc<TypeEntry>) -> Result<Option<i64>, Error> {
         let settings = entry.settings();
-        if settings.record.mode != Mode::Segment || settings.record.options.calendar.is_some() {
-            return Ok(None);
+        match settings.record.mode {
+            Mode::Segment if settings.record.options.calendar.is_none() => {}
+            Mode::Snowflake => {
+                self.active.join(entry);
+                return Ok(snowflake::source_of(self, entry)?.try_next(&*self.clock));
+            }
+            _ => return Ok(None),
         }
         if let Some(verdict) = entry.verdict() {
             return Err(verdict);
@@ -142,7 +147,10 @@ impl Parts {
                 let leases = entry.shard(shard.unwrap_or_default());
                 segment::acquire(self, entry, leases, count, deadline).await?
             }
-            Mode::Snowflake => todo!(),
+            Mode::Snowflake => {
+                let source = snowflake::source_of(self, entry)?;
+                Granted::all(snowflake::acquire(self, &source, count, deadline).await?)?
+            }
         };
         Ok(Issued { granted, shard, at_ms: self.clock.now_ms() })
     }

@@ -28,6 +28,7 @@ mod refill;
 mod request_key;
 mod segment;
 mod sequence;
+mod snowflake;
 mod store_clock;
 mod supply;
 mod watch;
@@ -46,6 +47,7 @@ use active::Active;
 use api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
 use instances::Instances;
+use snowflake::Snowflakes;
 use store_clock::StoreClock;
 use watch::Health;
 
@@ -109,6 +111,7 @@ struct Parts {
     catalogue: Catalogue,
     active: Active,
     store_clock: StoreClock,
+    snowflakes: Snowflakes,
     refill_permits: tokio::sync::Semaphore,
     metrics: ServiceMetrics,
     health: Health,
@@ -139,6 +142,7 @@ impl Service {
             catalogue: Catalogue::default(),
             active: Active::default(),
             store_clock: StoreClock::default(),
+            snowflakes: Snowflakes::default(),
             metrics,
             health: Health::default(),
             started: Instant::now(),

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::api::{LocalSupply, PartStatus};
+use super::api::PartStatus;
 use super::instances::Instance;
 use super::{Parts, idle};
 use crate::domain::{Error, InstanceRecord, Mode};
@@ -80,6 +80,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             let latest = parts.store.latest_change().await?;
             if latest < *seq {
                 tracing::warn!("the range store went back in time: reading everything again");
+                parts.snowflakes.store_went_back();
                 for entry in parts.catalogue.all() {
                     parts.read_again(&entry.name, true).await?;
                 }
@@ -214,7 +215,10 @@ async fn measure_supply(parts: &Arc<Parts>) {
                     None => (0, Some(0.0)),
                 }
             }
-            _ => shortest(entry.all_leases().map(|leases| leases.local())),
+            _ => {
+                let local = entry.local(parts.clock.now_ms()).unwrap_or_default();
+                (local.left, local.runway_s)
+            }
         };
         metrics.left.with_label_values(&labels).set(left as i64);
         if let Some(runway) = runway {
@@ -240,11 +244,4 @@ async fn measure_supply(parts: &Arc<Parts>) {
         }
         used
     });
-}
-
-/// Ids at hand of all, and the runway of the one that ends first.
-fn shortest(supplies: impl Iterator<Item = LocalSupply>) -> (u64, Option<f64>) {
-    supplies.fold((0, None), |(left, runway): (u64, Option<f64>), supply| {
-        (left + supply.left, runway.into_iter().chain(supply.runway_s).reduce(f64::min))
-    })
 }

@@ -9,6 +9,8 @@
 mod ranges;
 mod rows;
 mod store;
+mod worker_ids;
+
 #[cfg(test)]
 mod tests;
 

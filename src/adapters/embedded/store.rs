@@ -29,6 +29,7 @@ use crate::ports::{
 pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__strict_core", include_str!("V1__strict_core.sql")),
     ("V2__kinds", include_str!("V2__kinds.sql")),
+    ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
 ];
 
 /// Longest time for one call: a disk that needs longer is not well.
@@ -96,7 +97,7 @@ impl EmbeddedStore {
         .await
     }
 
-    async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -574,47 +575,5 @@ impl RangeStore for EmbeddedStore {
         })
         .await?;
         Ok(unix_ms())
-    }
-}
-
-#[async_trait]
-impl crate::ports::WorkerIds for EmbeddedStore {
-    async fn lease_worker(
-        &self,
-        _bits: u8,
-        _holder: &str,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn renew_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn release_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _used_until_ms: i64,
-    ) -> Result<bool, StoreError> {
-        todo!()
-    }
-
-    async fn tenure_at(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _time_ms: i64,
-    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
-        todo!()
     }
 }
