@@ -168,10 +168,8 @@ impl Zone {
     }
 
     fn wall_clock(&self, unix_ms: i64) -> DateTime {
-        let limits = Timestamp::MIN.as_millisecond()..=Timestamp::MAX.as_millisecond();
-        let within = unix_ms.clamp(*limits.start(), *limits.end());
-        let timestamp = Timestamp::from_millisecond(within).unwrap_or(Timestamp::UNIX_EPOCH);
-        self.0.to_datetime(timestamp)
+        let end = if unix_ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        self.0.to_datetime(Timestamp::from_millisecond(unix_ms).unwrap_or(end))
     }
 }
 

@@ -191,6 +191,9 @@ impl TypeSpec {
         within("first_id", self.first_id, 1, Self::HIGHEST_ID)?;
         within("max_id", self.max_id, self.first_id, Self::HIGHEST_ID)?;
         self.options.validate(self.mode, self.first_id, self.max_id)?;
+        if self.key.is_some() && self.options.opaque.is_none() {
+            return Err(Error::invalid("key", "key is for opaque types only"));
+        }
         check_sizes(self.min_range, self.max_range, self.load_interval_ms, self.lock_ttl_ms)
     }
 
@@ -210,7 +213,7 @@ pub struct TypeChange {
     /// See [`TypeSpec::mode`]. Refused once ids were issued.
     pub mode: Option<Mode>,
     /// See [`TypeSpec::options`]; replaces them all. Refused once ids were issued,
-    /// but for `on_redis_loss`. The options of an opaque type never change.
+    /// but for `on_redis_loss`. Whether a type is opaque never changes.
     pub options: Option<TypeOptions>,
     /// See [`TypeSpec::prefix`].
     pub prefix: Option<String>,
@@ -256,6 +259,10 @@ impl TypeChange {
         changed.load_interval_ms = new.load_interval_ms.unwrap_or(changed.load_interval_ms);
         changed.load_percentage = new.load_percentage.unwrap_or(changed.load_percentage);
         changed.lock_ttl_ms = new.lock_ttl_ms.unwrap_or(changed.lock_ttl_ms);
+        if record.has_issued() {
+            // Before the rules of the new mode, which would ask for more changes.
+            record.check_mode_kept(changed.mode)?;
+        }
         check_texts(&changed.prefix, &changed.description)?;
         within("max_id", changed.max_id, changed.first_id, TypeSpec::HIGHEST_ID)?;
         changed.options.validate(changed.mode, changed.first_id, changed.max_id)?;
@@ -380,7 +387,7 @@ impl TypeRecord {
             Some(_) => number_of(self.next_id),
             None => self.next_id,
         };
-        (self.max_position + 1).saturating_sub(next).max(0) as u64
+        self.max_position.saturating_add(1).saturating_sub(next).max(0) as u64
     }
 
     /// Whether somebody may have got an id. Nobody counts those of a snowflake
@@ -389,18 +396,22 @@ impl TypeRecord {
         self.mode == Mode::Snowflake || self.last_load_ms.is_some() || self.next_id > self.first_id
     }
 
+    fn check_mode_kept(&self, mode: Mode) -> Result<(), Error> {
+        if self.mode == mode {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "mode",
+            format!(
+                "mode of id type {} cannot change from {} to {mode}: it has issued ids; make a \
+                 new type",
+                self.name, self.mode
+            ),
+        ))
+    }
+
     /// Refuses what would let a type that has issued ids repeat one.
     fn check_kept(&self, changed: &TypeRecord) -> Result<(), Error> {
-        if self.mode != changed.mode {
-            return Err(Error::invalid(
-                "mode",
-                format!(
-                    "mode of id type {} cannot change from {} to {}: it has issued ids; make a \
-                     new type",
-                    self.name, self.mode, changed.mode
-                ),
-            ));
-        }
         self.options.check_change(&changed.options)?;
         if self.max_id != changed.max_id {
             // The ids of these are computed with the limit.
@@ -501,51 +512,4 @@ pub(super) fn within(field: &'static str, value: i64, low: i64, high: i64) -> Re
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec() -> TypeSpec {
-        TypeSpec::new(TypeName::parse("order").unwrap())
-    }
-
-    #[test]
-    fn defaults_are_legal() {
-        spec().validate().unwrap();
-    }
-
-    #[test]
-    fn each_broken_rule_names_its_field() {
-        type Break = fn(&mut TypeSpec);
-        let cases: [(&str, Break); 11] = [
-            ("prefix", |s| s.prefix = "x".repeat(65)),
-            ("prefix", |s| s.prefix = "a\nb".into()),
-            ("description", |s| s.description = "x".repeat(65_536)),
-            ("first_id", |s| s.first_id = 0),
-            ("first_id", |s| s.first_id = i64::MAX),
-            ("max_id", |s| {
-                s.first_id = 10;
-                s.max_id = 9;
-            }),
-            ("max_id", |s| s.max_id = i64::MAX),
-            ("min_range", |s| s.min_range = 0),
-            ("max_range", |s| s.max_range = 999),
-            ("load_interval_ms", |s| s.load_interval_ms = 0),
-            ("lock_ttl_ms", |s| s.lock_ttl_ms = 999),
-        ];
-        for (field, change) in cases {
-            let mut broken = spec();
-            change(&mut broken);
-            let error = broken.validate().unwrap_err();
-            assert_eq!(error.field, Some(field), "{error}");
-            assert!(error.message.contains(field), "{error}");
-        }
-    }
-
-    #[test]
-    fn load_percentage_is_a_fraction() {
-        assert!(LoadPercentage::from_fraction(-0.1).is_err());
-        assert!(LoadPercentage::from_fraction(1.1).is_err());
-        assert!(LoadPercentage::from_fraction(f64::NAN).is_err());
-        assert_eq!(LoadPercentage::from_fraction(0.1).unwrap(), LoadPercentage::DEFAULT);
-    }
-}
+mod tests;

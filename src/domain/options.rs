@@ -13,6 +13,7 @@
 //! hides its volume or restarts every day keeps every promise of the plain one.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::calendar::{Period, Zone};
 use super::format::Format;
@@ -147,16 +148,33 @@ impl TypeOptions {
     /// The positions of a calendar series are `period << 40 | number`: room for
     /// 10^12 numbers a period and 8 million periods.
     pub const PERIOD_BITS: u32 = 40;
+    /// The highest number within a period: one below what the bits hold, because
+    /// ranges are half-open.
+    pub const MAX_PERIOD_NUMBER: i64 = (1 << Self::PERIOD_BITS) - 2;
 
     /// As JSON, the form of stores and interfaces.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain values are always JSON")
     }
 
-    /// From JSON; the error names the field `options`.
+    /// From JSON, [`TypeOptions::MAX_JSON`] bytes at most; the error names the
+    /// field `options`.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::invalid("options", format!("options: {error}")))
+        if text.len() > Self::MAX_JSON {
+            return Err(Error::invalid(
+                "options",
+                format!("options has {} bytes; the limit is {}", text.len(), Self::MAX_JSON),
+            ));
+        }
+        let wrong = |error| Error::invalid("options", format!("options: {error}"));
+        let options: Self = serde_json::from_str(text).map_err(wrong)?;
+        // serde takes an array for an object whose fields come in order.
+        let value: Value = serde_json::from_str(text).map_err(wrong)?;
+        let inner = value.as_object().into_iter().flat_map(|fields| fields.values());
+        if !value.is_object() || inner.into_iter().any(Value::is_array) {
+            return Err(Error::invalid("options", "options must be a JSON object without arrays"));
+        }
+        Ok(options)
     }
 
     /// Checks every rule of a type of `mode` with these options and limits; the
@@ -174,63 +192,54 @@ impl TypeOptions {
         if let Some(sites) = self.sites {
             sites.validate()?;
         }
-        let zone = Zone::parse(self.time_zone.as_deref())?;
-        if self.time_zone.is_some() && self.format.is_none() {
+        let format = self.format.as_deref().map(Format::parse).transpose()?;
+        Zone::parse(self.time_zone.as_deref())?;
+        if self.time_zone.is_some() && !format.as_ref().is_some_and(Format::has_date) {
             return Err(Error::invalid(
                 "time_zone",
                 "time_zone needs a format with a date, which it is for",
             ));
         }
         if mode == Mode::Snowflake {
-            // Nothing is counted, so there is nothing to limit.
-            if (first_id, max_id) != (1, TypeSpec::HIGHEST_ID) {
+            return check_snowflake(format.as_ref(), first_id, max_id);
+        }
+        self.check_limits(mode, first_id, max_id)?;
+        match format {
+            Some(format) => format.check(self.calendar, max_id),
+            None if self.calendar.is_some() => Err(Error::invalid(
+                "format",
+                "a calendar series needs a format that holds the date, such as \
+                 {date:yyMMdd}{seq:06}: without it its ids would repeat",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_limits(&self, mode: Mode, first_id: i64, max_id: i64) -> Result<(), Error> {
+        let highest = self.highest_number(mode, max_id);
+        if first_id > highest {
+            return Err(Error::invalid(
+                "max_id",
+                format!("max_id {max_id} leaves no room for first_id {first_id} in this mode"),
+            ));
+        }
+        if let Some(opaque) = self.opaque {
+            within("opaque.slices", opaque.slices.into(), 1, Opaque::MAX_SLICES.into())?;
+            let least = Opaque::SMALLEST_SLICE * i64::from(opaque.slices);
+            if highest < least {
                 return Err(Error::invalid(
                     "max_id",
-                    "first_id and max_id have no meaning for a snowflake type: leave them out",
+                    format!(
+                        "max_id {max_id} is too small for an opaque type of {} slices: each must \
+                         hold {} ids; raise max_id or lower opaque.slices",
+                        opaque.slices,
+                        Opaque::SMALLEST_SLICE
+                    ),
                 ));
-            }
-        } else {
-            let highest = self.highest_number(mode, max_id);
-            if first_id > highest {
-                return Err(Error::invalid(
-                    "max_id",
-                    format!("max_id {max_id} leaves no room for first_id {first_id} in this mode"),
-                ));
-            }
-            if let Some(opaque) = self.opaque {
-                within("opaque.slices", opaque.slices.into(), 1, Opaque::MAX_SLICES.into())?;
-                let least = Opaque::SMALLEST_SLICE * i64::from(opaque.slices);
-                if highest < least {
-                    return Err(Error::invalid(
-                        "max_id",
-                        format!(
-                            "max_id {max_id} is too small for an opaque type of {} slices: each \
-                             must hold {} ids; raise max_id or lower opaque.slices",
-                            opaque.slices,
-                            Opaque::SMALLEST_SLICE
-                        ),
-                    ));
-                }
-            }
-            if self.calendar.is_some() {
-                let most = (1 << Self::PERIOD_BITS) - 2;
-                within("max_id", max_id, first_id, most)?;
             }
         }
-        match &self.format {
-            Some(text) => {
-                let format = Format::parse(text)?;
-                format.check(self.calendar, self.highest_text_number(mode, max_id))?;
-                let _ = zone;
-            }
-            None if self.calendar.is_some() => {
-                return Err(Error::invalid(
-                    "format",
-                    "a calendar series needs a format that holds the date, such as \
-                     {date:yyMMdd}{seq:06}: without it its ids would repeat",
-                ));
-            }
-            None => {}
+        if self.calendar.is_some() {
+            within("max_id", max_id, first_id, Self::MAX_PERIOD_NUMBER)?;
         }
         Ok(())
     }
@@ -307,19 +316,11 @@ impl TypeOptions {
         }
     }
 
-    /// The highest number that a format has to write.
-    fn highest_text_number(&self, mode: Mode, max_id: i64) -> i64 {
-        match mode {
-            Mode::Snowflake => i64::MAX,
-            _ => max_id,
-        }
-    }
-
     /// What `max_id` is where none is given: the highest that the other
     /// settings allow.
     pub fn default_max_id(&self) -> i64 {
         let most = match self.calendar {
-            Some(_) => (1 << Self::PERIOD_BITS) - 2,
+            Some(_) => Self::MAX_PERIOD_NUMBER,
             None => TypeSpec::HIGHEST_ID,
         };
         let width = self.format.as_deref().and_then(|text| Format::parse(text).ok());
@@ -352,6 +353,29 @@ impl TypeOptions {
     }
 }
 
+/// Nothing is counted, so there is nothing to limit, nor a limit that would let
+/// a format be short.
+fn check_snowflake(format: Option<&Format>, first_id: i64, max_id: i64) -> Result<(), Error> {
+    if let Some(highest) = format.and_then(Format::highest_in_width)
+        && highest < i64::MAX
+    {
+        return Err(Error::invalid(
+            "format",
+            format!(
+                "format has room for numbers up to {highest}, but those of a snowflake type need \
+                 {{seq:019}}, {{seq36:013}} or {{seq62:011}}"
+            ),
+        ));
+    }
+    if (first_id, max_id) != (1, TypeSpec::HIGHEST_ID) {
+        return Err(Error::invalid(
+            "max_id",
+            "first_id and max_id have no meaning for a snowflake type: leave them out",
+        ));
+    }
+    Ok(())
+}
+
 /// The period that a position of a calendar series belongs to.
 pub fn period_of(position: i64) -> i64 {
     position >> TypeOptions::PERIOD_BITS
@@ -371,3 +395,6 @@ pub fn position_in(period: i64, number: i64) -> i64 {
 pub fn in_one_period(range: IdRange) -> bool {
     period_of(range.start()) == period_of(range.last())
 }
+
+#[cfg(test)]
+mod tests;
