@@ -15,8 +15,9 @@ use thrift::protocol::{
 use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
 use thrift::{ApplicationErrorKind, TransportErrorKind};
 
-use super::client::{Answer, Method, Protocol, Request, Transport, WireArgs};
+use super::client::{Protocol, Transport, WireArgs};
 use super::errors::{CallError, ErrorClass};
+use super::request::{Answer, Method, Request};
 use crate::domain::ErrorCode;
 use crate::front::thrift::generated::{
     IdGenException, IdGenServiceSyncClient, IdRange, RES_NOT_WORKING, RES_SUCCESS, ResLong,

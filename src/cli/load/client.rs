@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::calls::{Calls, Wire, generated_client};
 use super::errors::{CallError, ErrorClass};
+use super::request::{Answer, Request};
 use crate::cli::exit;
 use crate::front::thrift::generated::TypeInfo;
 
@@ -32,18 +33,6 @@ pub enum Protocol {
     Binary,
     /// The compact protocol.
     Compact,
-}
-
-/// Which method brings the ids.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Method {
-    /// `nextId`, or `nextIds` for more than one.
-    #[default]
-    #[value(name = "nextId")]
-    NextId,
-    /// `getId` of the original interface; one id per call.
-    #[value(name = "getId")]
-    GetId,
 }
 
 /// How to talk to a node; options that all load commands share.
@@ -150,96 +139,6 @@ impl Node {
     /// The address as it was given.
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-/// What to ask for at every call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The id type. Sent unchecked: the node has the last word.
-    pub id_type: String,
-    /// The method.
-    pub method: Method,
-    /// How many ids per call; at least 1.
-    pub count: u32,
-    /// Whether to ask for texts, with the prefix.
-    pub texts: bool,
-    /// The gate passes to take in turn; none for a type that is not sharded.
-    pub gate_passes: Arc<[String]>,
-}
-
-impl Request {
-    /// A request for numbers, of a type that is not sharded.
-    pub fn new(id_type: &str, method: Method, count: u32) -> Self {
-        let id_type = id_type.to_owned();
-        Request { id_type, method, count, texts: false, gate_passes: Arc::new([]) }
-    }
-
-    /// The same, with `count` different gate passes.
-    pub fn with_gate_passes(self, count: u32) -> Self {
-        Request { gate_passes: (0..count).map(|n| format!("gate-{n}")).collect(), ..self }
-    }
-}
-
-/// The ids that a call brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// One id.
-    One(i64),
-    /// Ranges as `(first, count)`, as they came: unchecked.
-    Many(Vec<(i64, i64)>),
-    /// Ids as texts.
-    Texts(Vec<String>),
-}
-
-impl Answer {
-    /// How many ids it claims to hold.
-    pub fn ids(&self) -> u64 {
-        match self {
-            Answer::One(_) => 1,
-            // Saturating: the numbers come from the wire.
-            Answer::Many(ranges) => {
-                ranges.iter().fold(0, |n: u64, r| n.saturating_add(r.1.max(0) as u64))
-            }
-            Answer::Texts(texts) => texts.len() as u64,
-        }
-    }
-
-    /// How many records it takes to keep it.
-    pub fn records(&self) -> u64 {
-        match self {
-            Answer::One(_) => 1,
-            Answer::Many(ranges) => ranges.len() as u64,
-            Answer::Texts(texts) => texts.len() as u64,
-        }
-    }
-
-    /// What is wrong with it as an answer to a request for `count` ids: it
-    /// must bring exactly these, in ranges of positive ids; `ascending` ranges,
-    /// unless the type promises no order.
-    pub fn defect(&self, count: u32, ascending: bool) -> Option<String> {
-        let ids = self.ids();
-        let ranges = match self {
-            Answer::Texts(texts) if texts.iter().any(String::is_empty) => {
-                return Some("an empty text is no id".to_owned());
-            }
-            Answer::Texts(_) => &[][..],
-            Answer::One(id) if *id >= 1 => return None,
-            Answer::One(id) => return Some(format!("{id} is no id: ids are positive")),
-            Answer::Many(ranges) => ranges,
-        };
-        let mut end = 1;
-        for &(first, count) in ranges {
-            if first < end || count < 1 {
-                return Some(format!("the range ({first}, {count}) is empty or out of order"));
-            }
-            match first.checked_add(count) {
-                Some(next) if ascending => end = next,
-                Some(_) => {}
-                None => return Some(format!("the range ({first}, {count}) passes 2^63")),
-            }
-        }
-        (ids != u64::from(count)).then(|| format!("{ids} ids instead of {count}"))
     }
 }
 

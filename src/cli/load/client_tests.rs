@@ -1,38 +1,5 @@
 use super::*;
-
-#[test]
-fn defects_of_answers() {
-    let many = |ranges: &[(i64, i64)]| Answer::Many(ranges.to_vec());
-    for (answer, count) in [
-        (Answer::One(1), 1),
-        (Answer::One(i64::MAX), 1),
-        (many(&[(1, 10)]), 10),
-        (many(&[(1, 4), (5, 6)]), 10),
-        (many(&[(1, 4), (100, 6)]), 10),
-        (Answer::Texts(vec!["a".into(), "b".into()]), 2),
-    ] {
-        assert_eq!(answer.defect(count, true), None, "{answer:?}");
-    }
-    assert_eq!(many(&[(5, 6), (1, 4)]).defect(10, false), None, "where there is no order");
-    for (answer, why) in [
-        (Answer::Texts(vec!["a".into()]), "1 ids instead of 10"),
-        (Answer::Texts(vec!["a".into(), String::new()]), "an empty text is no id"),
-        (Answer::One(0), "0 is no id: ids are positive"),
-        (many(&[]), "0 ids instead of 10"),
-        (many(&[(1, 9)]), "9 ids instead of 10"),
-        (many(&[(1, 11)]), "11 ids instead of 10"),
-        (many(&[(0, 10)]), "the range (0, 10) is empty or out of order"),
-        (many(&[(5, 0), (5, 10)]), "the range (5, 0) is empty or out of order"),
-        (many(&[(5, 6), (1, 4)]), "the range (1, 4) is empty or out of order"),
-        (many(&[(5, 5), (9, 5)]), "the range (9, 5) is empty or out of order"),
-        (
-            many(&[(i64::MAX, i64::MAX)]),
-            "the range (9223372036854775807, 9223372036854775807) passes 2^63",
-        ),
-    ] {
-        assert_eq!(answer.defect(10, true).as_deref(), Some(why), "{answer:?}");
-    }
-}
+use crate::cli::load::request::Method;
 
 #[test]
 fn the_pace_grows_to_a_bound_and_starts_anew() {

@@ -7,6 +7,7 @@
 //!
 //! - [`client`] is one connection at a time, and how soon it is made anew;
 //! - `calls` is the generated client, and what its failures are called;
+//! - [`request`] is what clients ask for, and what comes back;
 //! - [`pool`] runs many clients that start together and end on time;
 //! - [`histogram`] keeps latencies;
 //! - [`promise`] is what a type promises, and which single answers break it;
@@ -28,17 +29,19 @@ pub mod histogram;
 pub mod pool;
 pub mod promise;
 pub mod record;
+pub mod request;
 #[cfg(test)]
 pub(crate) mod test_server;
 pub mod texts;
 
 pub use checker::{Order, Report, Violation, check};
-pub use client::{Answer, Client, LoadError, Method, Node, Protocol, Request, Transport, WireArgs};
+pub use client::{Client, LoadError, Node, Protocol, Transport, WireArgs};
 pub use errors::{CallError, ErrorClass, ErrorCounts};
 pub use histogram::Latencies;
 pub use pool::{Plan, Run, Tick, now, run};
 pub use promise::Promise;
 pub use record::{Call, CallLog};
+pub use request::{Answer, Method, Request};
 pub use texts::TextLog;
 
 /// `count` clients, spread evenly over `nodes`, each of which is probed first.
