@@ -111,6 +111,8 @@ fn a_change_of_one_option_keeps_the_others() {
     let changed = set(&["--on-redis-loss", "segment"]);
     let options = json!({"at_limit": "cycle", "format": "{seq:08}", "on_redis_loss": "segment"});
     assert_eq!((&changed["options"], &changed["version"]), (&options, &json!(2)));
+    // Read and written in one version, whatever others do meanwhile.
+    assert_eq!(server.fake.0.lock().unwrap().changes[0].expected_version, Some(1));
     // Other settings leave the options alone, and an empty text takes one away.
     assert_eq!(set(&["--description", "x"])["options"], options);
     let options = json!({"at_limit": "cycle", "on_redis_loss": "segment"});

@@ -80,7 +80,7 @@ enum Command {
     Serve(ServeArgs),
     /// Create, list, show, change, retire and restore id types
     #[command(subcommand)]
-    Type(types::TypeCommand),
+    Type(Box<types::TypeCommand>),
     /// Register, list, test and remove Redis instances
     #[command(subcommand)]
     Redis(redis::RedisCommand),
@@ -149,7 +149,7 @@ fn execute(
 ) -> Result<u8, Failure> {
     match command {
         Command::Serve(args) => (wiring.serve)(args.settings.load(environment)?),
-        Command::Type(command) => types::run(command, environment, console),
+        Command::Type(command) => types::run(*command, environment, console),
         Command::Redis(command) => redis::run(command, environment, console),
         Command::Get(args) => get::run(args, environment, console),
         Command::Lease(args) => lease::run(args, environment, console),

@@ -6,7 +6,7 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::domain::snowflake::{Layout, TimeUnit};
+use crate::domain::snowflake::TimeUnit;
 use crate::domain::{AtLimit, Mode, OnRedisLoss, Opaque, Period, Sites, TypeOptions};
 
 /// The flag `--mode`.
@@ -208,6 +208,7 @@ fn epoch(text: &str) -> Result<i64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::snowflake::Layout;
 
     #[test]
     fn values_by_cases() {

@@ -39,6 +39,8 @@ pub(crate) struct Held {
     pub(crate) instances: Vec<InstanceRecord>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) not_ready: bool,
+    /// Every change that was asked for.
+    pub(crate) changes: Vec<TypeChange>,
     /// Types and request keys, with the count and the ids that they stand for.
     remembered: BTreeMap<(String, String), (i64, Vec<IdRange>)>,
     /// Calls of `next_ids` for the type `slow` wait for ever.
@@ -268,6 +270,7 @@ impl AdminApi for Fake {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         let record = self.find(name)?;
+        self.0.lock().unwrap().changes.push(change.clone());
         let changed = change.apply_to(&record, record.updated_ms)?;
         self.note("alter_type", name, actor, None);
         Ok(self.store(changed))

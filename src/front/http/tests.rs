@@ -470,5 +470,5 @@ fn the_documented_examples_are_real() {
         assert_eq!(found, expected, "{line} is answered:\n{shown}");
         examples += 1;
     }
-    assert!(examples >= 8, "only {examples} examples were found");
+    assert!(examples >= 24, "only {examples} examples were found");
 }

@@ -51,7 +51,7 @@ pub async fn call<A: IdApi>(
         }
         Method::NextIds => {
             let result = counted(next_ids(request, api).await, metrics);
-            count_ids(metrics, &result, ids_in);
+            count_ids(metrics, &result, |ranges| ids_in(ranges));
             Answer::NextIds(result.map(convert::id_ranges).map_err(codes::exception))
         }
         Method::NextStringId => {
@@ -74,7 +74,7 @@ pub async fn call<A: IdApi>(
         }
         Method::IssueIds => {
             let result = counted(issue_ids(request, api).await, metrics);
-            count_ids(metrics, &result, ids_in);
+            count_ids(metrics, &result, |ranges| ids_in(ranges));
             Answer::IssueIds(result.map(convert::id_ranges).map_err(codes::exception))
         }
         Method::IssueStringIds => {
@@ -125,7 +125,7 @@ fn count_ids<T>(metrics: &ThriftMetrics, result: &Result<T, Error>, count: impl 
     }
 }
 
-fn ids_in(ranges: &Vec<IdRange>) -> u64 {
+fn ids_in(ranges: &[IdRange]) -> u64 {
     ranges.iter().map(|range| range.len()).sum()
 }
 
