@@ -47,9 +47,11 @@ pub fn lease_usage(
         None => rule.min_range,
     };
     // The store answers with consumed × interval ÷ elapsed.
-    let most =
-        u128::from(most_length) * u128::from(elapsed_ms) / u128::from(rule.load_interval_ms.max(1));
-    Usage { consumed: u128::from(consumed).min(most) as u64, elapsed_ms }
+    let wanted = u128::from(consumed) * u128::from(rule.load_interval_ms) / u128::from(elapsed_ms);
+    match wanted > u128::from(most_length) {
+        true => Usage { consumed: most_length, elapsed_ms: rule.load_interval_ms },
+        false => Usage { consumed, elapsed_ms },
+    }
 }
 
 #[cfg(test)]

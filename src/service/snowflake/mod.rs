@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use tokio::time::{Instant, sleep};
+use tokio::sync::MutexGuard;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::api::LocalSupply;
 use super::catalogue::TypeEntry;
@@ -68,6 +69,7 @@ impl Snowflakes {
                 current: ArcSwapOption::empty(),
                 last: Mutex::default(),
                 waiting: AtomicUsize::new(0),
+                turn: tokio::sync::Mutex::default(),
             })
         });
         source.clone()
@@ -120,8 +122,11 @@ pub(super) struct SnowflakeSource {
     current: ArcSwapOption<Generator>,
     /// What earlier generators used last.
     last: Mutex<Option<LastUse>>,
-    /// Calls that wait for time to pass, or for a worker id.
+    /// Calls that wait for time to pass, or for a worker id, or for their turn.
     waiting: AtomicUsize,
+    /// Whose turn it is to wait for more than a turn: one call after the other,
+    /// in the order of arrival, so that none starves where there are too many.
+    turn: tokio::sync::Mutex<()>,
 }
 
 struct LastUse {
@@ -155,28 +160,28 @@ impl SnowflakeSource {
     /// The next id, if it can be had at once: without a lock, an allocation or a
     /// wait. Else [`acquire`] gets it, or says why not.
     pub(super) fn try_next(&self, clock: &dyn Clock) -> Option<i64> {
-        match self.take(clock, 1) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return None; // those who came before are first
+        }
+        match self.current.load().as_ref()?.take(clock, 1) {
             Took::Ids(range) => Some(range.start()),
             _ => None,
         }
     }
 
-    fn take(&self, clock: &dyn Clock, most: u64) -> Took {
-        match &*self.current.load() {
-            Some(generator) => generator.take(clock, most),
-            None => Took::NoTenure { now_ms: clock.now_ms() },
-        }
-    }
-
-    /// Goes over to the tenure that the pool has now. False if there is nothing
-    /// to go over to.
-    fn adopt(&self, seed: u64) -> bool {
+    /// Goes over from the generator that had nothing for the caller to one under
+    /// the tenure that the pool has now, unless another call did so meanwhile.
+    /// False if there is nothing to go over to.
+    fn go_over(&self, from: Option<&Arc<Generator>>, seed: u64) -> bool {
         let mut last = self.last.lock().expect("never poisoned");
+        let current = self.current.load_full();
+        if current.as_ref().map(Arc::as_ptr) != from.map(Arc::as_ptr) {
+            return true;
+        }
         // Read while locked: who comes late must not go back to an earlier one.
         let Some(tenancy) = self.pool.held() else { return false };
-        let current = self.current.load_full();
-        if tenancy.is_over() || current.as_ref().is_some_and(|g| Arc::ptr_eq(g.tenancy(), &tenancy))
-        {
+        let has_it = current.as_ref().is_some_and(|g| Arc::ptr_eq(g.tenancy(), &tenancy));
+        if has_it || tenancy.is_over() {
             return false;
         }
         if let Some(current) = current {
@@ -251,68 +256,85 @@ pub(super) async fn acquire(
 ) -> Result<Vec<IdRange>, Error> {
     let mut ranges = Vec::new();
     let mut missing = count;
+    let mut turn = None;
     while missing > 0 {
+        if turn.is_none() && source.waiting.load(Ordering::Relaxed) > 0 {
+            turn = Some(Turn::wait(parts, source, deadline).await?);
+        }
         // Before the take: what was tried after it need not be tried again.
         let tried = source.pool.tried();
-        let (wait_ms, late) = match source.take(&*parts.clock, missing) {
+        let generator = source.current.load_full();
+        let took = match &generator {
+            Some(generator) => generator.take(&*parts.clock, missing),
+            None => Took::NoTenure { now_ms: parts.clock.now_ms() },
+        };
+        match took {
             Took::Ids(range) => {
                 missing -= range.len();
                 ranges.push(range);
                 continue;
             }
             Took::Ended => return Err(ended(source)),
-            Took::Full { now_ms, until_ms } => {
-                parts.metrics.snowflake_waits.inc();
-                (until_ms - now_ms, ErrorCode::Deadline)
+            Took::Behind { now_ms, until_ms } if until_ms - now_ms > LONGEST_STEP_BACK_MS => {
+                return Err(behind(parts, source, now_ms, until_ms));
             }
-            Took::Behind { now_ms, until_ms } => {
-                let by_ms = until_ms - now_ms;
-                if by_ms > LONGEST_STEP_BACK_MS {
-                    return Err(behind(parts, source, now_ms, until_ms));
-                }
-                (by_ms, ErrorCode::ClockBackwards)
-            }
-            Took::NoTenure { now_ms } => {
-                if source.adopt(parts.entropy.random_u128() as u64) {
-                    continue;
-                }
-                let _place = Place::take(parts, source)?;
-                source.pool.get_tenure(parts, tried, now_ms, deadline).await?;
+            Took::NoTenure { .. }
+                if source.go_over(generator.as_ref(), parts.entropy.random_u128() as u64) =>
+            {
                 continue;
             }
-        };
-        let until = Instant::now() + Duration::from_millis(wait_ms as u64);
-        if until > deadline {
-            return Err(match late {
-                ErrorCode::ClockBackwards => {
-                    let now_ms = parts.clock.now_ms();
-                    behind(parts, source, now_ms, now_ms + wait_ms)
-                }
-                code => Error::new(
-                    code,
-                    format!(
-                        "{count} ids of type {} do not fit in the time of the call: there are \
-                         {} in each unit of time, and {missing} are missing",
-                        source.name,
-                        source.layout.capacity()
-                    ),
-                ),
-            });
+            _ => {}
         }
-        let _place = Place::take(parts, source)?;
-        tokio::select! {
-            () = sleep(Duration::from_millis(wait_ms as u64)) => {}
-            () = parts.stop.cancelled() => return Err(unavailable("the node is shutting down")),
+        if turn.is_none() {
+            // Others may have come to wait meanwhile, and changed everything.
+            turn = Some(Turn::wait(parts, source, deadline).await?);
+            continue;
+        }
+        match took {
+            Took::Full { now_ms, until_ms } => {
+                parts.metrics.snowflake_waits.inc();
+                if !pass(parts, until_ms - now_ms, deadline).await? {
+                    return Err(crowded(source));
+                }
+            }
+            Took::Behind { now_ms, until_ms } => {
+                if !pass(parts, until_ms - now_ms, deadline).await? {
+                    return Err(behind(parts, source, now_ms, until_ms));
+                }
+            }
+            Took::NoTenure { now_ms } => {
+                source.pool.get_tenure(parts, tried, now_ms, deadline).await?;
+            }
+            Took::Ids(_) | Took::Ended => {}
         }
     }
     Ok(ranges)
 }
 
-/// One of the calls that may wait for a type.
-struct Place<'a>(&'a AtomicUsize);
+/// Lets time pass; false, at once, if that would be too late.
+async fn pass(parts: &Parts, wait_ms: i64, deadline: Instant) -> Result<bool, Error> {
+    let until = Instant::now() + Duration::from_millis(wait_ms as u64);
+    if until > deadline {
+        return Ok(false);
+    }
+    tokio::select! {
+        () = sleep_until(until) => Ok(true),
+        () = parts.stop.cancelled() => Err(unavailable("the node is shutting down")),
+    }
+}
 
-impl<'a> Place<'a> {
-    fn take(parts: &Parts, source: &'a SnowflakeSource) -> Result<Self, Error> {
+/// The call that may wait, of those that want ids of a type.
+struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+    _place: Place<'a>,
+}
+
+impl<'a> Turn<'a> {
+    async fn wait(
+        parts: &Parts,
+        source: &'a SnowflakeSource,
+        deadline: Instant,
+    ) -> Result<Self, Error> {
         let place = Place(&source.waiting);
         if source.waiting.fetch_add(1, Ordering::Relaxed) >= parts.config.max_waiting {
             return Err(Error::new(
@@ -323,14 +345,35 @@ impl<'a> Place<'a> {
                 ),
             ));
         }
-        Ok(place)
+        match timeout_at(deadline, source.turn.lock()).await {
+            Ok(turn) => Ok(Turn { _turn: turn, _place: place }),
+            Err(_) => Err(source
+                .pool
+                .trouble(parts, parts.clock.now_ms())
+                .unwrap_or_else(|| crowded(source))),
+        }
     }
 }
+
+/// Counts one that waits.
+struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn crowded(source: &SnowflakeSource) -> Error {
+    Error::new(
+        ErrorCode::Deadline,
+        format!(
+            "no time is left in the call for enough ids of type {}: there are {} in each unit of \
+             time",
+            source.name,
+            source.layout.capacity()
+        ),
+    )
 }
 
 fn ended(source: &SnowflakeSource) -> Error {

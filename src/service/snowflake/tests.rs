@@ -139,6 +139,14 @@ fn calls_at_once_share_nothing_and_a_freeze_ends_them() {
     }
 }
 
+fn take(source: &SnowflakeSource, clock: &Hand) -> Took {
+    source.current.load().as_ref().expect("it has a generator").take(clock, 1)
+}
+
+fn adopt(source: &SnowflakeSource) -> bool {
+    source.go_over(source.current.load_full().as_ref(), 0)
+}
+
 fn source(snowflakes: &Snowflakes, pool: &Arc<Pool>) -> Arc<SnowflakeSource> {
     let name = TypeName::parse("order").unwrap();
     snowflakes.source_in(pool.clone(), &name, &layout(4, TimeUnit::Milliseconds))
@@ -149,7 +157,7 @@ fn a_type_that_left_the_memory_does_not_repeat() {
     let (snowflakes, pool, clock) = (Snowflakes::default(), Arc::new(Pool::new(2)), Hand::at(100));
     pool.hold(tenancy(1, 0, 10_000));
     let first = source(&snowflakes, &pool);
-    assert!(first.adopt(0) && !first.adopt(0), "once for each tenure");
+    assert!(adopt(&first) && !adopt(&first), "once for each tenure");
     first.try_next(&clock).unwrap();
     snowflakes.sweep();
     assert!(Arc::ptr_eq(&first, &source(&snowflakes, &pool)), "it is in use");
@@ -157,13 +165,27 @@ fn a_type_that_left_the_memory_does_not_repeat() {
     snowflakes.sweep();
     let again = source(&snowflakes, &pool);
     assert_eq!(again.local(0).worker, None, "it was forgotten");
-    assert!(again.adopt(0));
+    assert!(adopt(&again));
     for now_ms in [100, 50] {
         clock.set(now_ms);
-        assert_eq!(again.take(&clock, 1), Took::Behind { now_ms, until_ms: 101 });
+        assert_eq!(take(&again, &clock), Took::Behind { now_ms, until_ms: 101 });
     }
     clock.set(101);
     again.try_next(&clock).unwrap();
+}
+
+/// Of two calls that find the same generator over, one goes over, and the other
+/// one tries again.
+#[test]
+fn who_comes_late_does_not_go_over_again() {
+    let (snowflakes, pool) = (Snowflakes::default(), Arc::new(Pool::new(2)));
+    let source = source(&snowflakes, &pool);
+    assert!(!source.go_over(None, 0), "there is no tenure yet");
+    pool.hold(tenancy(1, 0, 10_000));
+    assert!(source.go_over(None, 0));
+    let made = source.current.load_full();
+    assert!(source.go_over(None, 0), "try again");
+    assert!(Arc::ptr_eq(&made.unwrap(), &source.current.load_full().unwrap()));
 }
 
 #[test]
@@ -174,11 +196,11 @@ fn ids_go_on_increasing_under_another_worker_id() {
     // An id under the second worker id is never above one under the third.
     for (worker, same_unit) in [(1, true), (3, true), (2, false), (2, false)] {
         pool.hold(tenancy(worker, 0, 10_000));
-        assert!(source.adopt(0));
+        assert!(adopt(&source));
         if !same_unit {
             let now_ms = clock.now_ms();
             let wait = Took::Behind { now_ms, until_ms: now_ms + 1 };
-            assert_eq!(source.take(&clock, 1), wait, "worker id {worker}");
+            assert_eq!(take(&source, &clock), wait, "worker id {worker}");
             clock.set(now_ms + 1);
         }
         let id = source.try_next(&clock).unwrap();
@@ -193,14 +215,14 @@ fn a_tenure_that_is_over_is_not_adopted() {
     let held = tenancy(1, 0, 10_000);
     pool.hold(held.clone());
     let used = source(&snowflakes, &pool);
-    assert!(used.adopt(0));
+    assert!(adopt(&used));
     used.try_next(&clock).unwrap();
     held.end();
     assert_eq!(used.stop(&held), Some(101));
     assert_eq!(used.try_next(&clock), None);
     let name = TypeName::parse("other").unwrap();
     let late = snowflakes.source_in(pool, &name, &layout(4, TimeUnit::Milliseconds));
-    assert!(!late.adopt(0), "no generator is made that nobody would stop");
+    assert!(!adopt(&late), "no generator is made that nobody would stop");
 }
 
 proptest! {

@@ -135,6 +135,13 @@ impl Pool {
         }
     }
 
+    /// Why there is no tenure for `now_ms`, if the latest try says so.
+    pub(super) fn trouble(&self, parts: &Parts, now_ms: i64) -> Option<Error> {
+        let latest = self.latest().filter(|t| t.result.is_err())?;
+        let lasts = self.held.load().as_ref().is_some_and(|t| t.until_ms() > now_ms);
+        (!lasts).then(|| self.verdict(parts, &latest, now_ms))
+    }
+
     /// Why there is no tenure for `now_ms` after `latest`.
     fn verdict(&self, parts: &Parts, latest: &Try, now_ms: i64) -> Error {
         let held = self.held().filter(|t| !t.is_over());
