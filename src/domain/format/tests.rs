@@ -28,6 +28,11 @@ fn texts_by_cases() {
         ("№{seq}号", 5, "№5号"),
         ("{seq}{check:luhn}", 7_992_739_871, "79927398713"),
         ("{prefix}-{seq:04}-{check:mod11-2}.", 794, "ORD-0794-0."),
+        // The examples of docs/id-types.md.
+        ("4000{seq:08}{check:luhn}", 1, "4000000000014"),
+        ("4000{seq:08}{check:luhn}", 2, "4000000000022"),
+        ("{seq36:08}-{check:mod37-36}", 1, "00000001-W"),
+        ("{seq36:08}-{check:mod37-36}", 2, "00000002-U"),
         ("{prefix}{seq36:04}{check:mod97-10}/x", 46_655, "ORD0ZZZ27/x"),
     ];
     for (format, number, text) in cases {
