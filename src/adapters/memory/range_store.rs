@@ -419,13 +419,5 @@ impl RangeStore for MemoryRangeStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ports::conformance;
-    use std::sync::Arc;
-
-    #[tokio::test]
-    async fn conforms() {
-        conformance::range_store(Arc::new(MemoryRangeStore::new())).await;
-    }
-}
+#[path = "range_store_tests.rs"]
+mod tests;
