@@ -171,6 +171,27 @@ fn neighbours_are_permuted_without_repeating() {
     }
 }
 
+/// What is permuted to the first place outside of the slice must walk on.
+#[test]
+fn nothing_is_permuted_out_of_its_slice() {
+    let mut walked = 0;
+    for (highest, slices) in [(1_000_000, 1), (16_000_001, 16), (1_000_000_000_000, 16)] {
+        for seed in 0..8 {
+            let permutation = permutation(highest, slices, &[(0, seed)]);
+            let length = slice_length(highest, Opaque { slices });
+            let outside = numerals(length as u64, permutation.radix);
+            let cipher = &permutation.ciphers[0].1;
+            let before = cipher.decrypt(&tweak(0, None), &outside).unwrap();
+            let position = number(before, permutation.radix) as i64 + 1;
+            if position <= length {
+                assert!((1..=length).contains(&permutation.id(position, None)), "{highest}");
+                walked += 1;
+            }
+        }
+    }
+    assert!(walked > 12, "{walked}");
+}
+
 #[test]
 fn keys_shards_and_slices_differ() {
     let highest = 32_000_000;
