@@ -115,7 +115,7 @@ pub fn next_range(
         return Err(Denied::WrongPeriod { now_ms: request.now_ms });
     }
     let (start, last) = match period {
-        None => (sequence.next_id.max(request.floor), record.max_position),
+        None => (above_floor(record, sequence.next_id, request.floor), record.max_position),
         Some(period) => {
             let first = position_in(period.number, record.first_id);
             let start = sequence.next_id.max(request.floor).max(first);
@@ -133,6 +133,22 @@ pub fn next_range(
     let end = start.saturating_add(length).min(last + 1);
     let range = IdRange::new(start, end).expect("start is at least 1 and at most last");
     Ok((range, update_id(start, range.len(), record.load_percentage)))
+}
+
+/// The first position at or above both. A floor in a later slice of an opaque
+/// type tells of a store that lost its latest writes, perhaps a new key among
+/// them: what is left of that slice may have been permuted under a key that
+/// nobody knows any more, so it is skipped.
+fn above_floor(record: &TypeRecord, next_id: i64, floor: i64) -> i64 {
+    let start = next_id.max(floor);
+    let Some(opaque) = record.options.opaque else { return start };
+    let highest = record.options.highest_number(record.mode, record.max_id);
+    let slice = |position| slice_of(position, highest, opaque);
+    match slice(start) == slice(next_id) {
+        true => start,
+        // Past the last slice this is above `highest`: exhausted.
+        false => slice_start(slice(start) + 1, highest, opaque),
+    }
 }
 
 /// Exactly `count` positions of `record`, for a bulk load. Refused as
@@ -162,7 +178,7 @@ pub fn reserve(record: &TypeRecord, count: i64, floor: i64) -> Result<IdRange, E
         ));
     }
     check_floor(floor)?;
-    let start = record.next_id.max(floor);
+    let start = above_floor(record, record.next_id, floor);
     match start.checked_add(count) {
         Some(end) if end <= record.max_position + 1 => {
             Ok(IdRange::new(start, end).expect("count is at least 1"))

@@ -10,8 +10,9 @@ use crate::domain::options::{number_of, period_of, position_in};
 use crate::domain::snowflake::Layout;
 use crate::domain::{Error, ErrorCode, Mode, TypeRecord};
 
-/// Longest text that is looked at, in bytes; no format makes a longer one.
-const MAX_TEXT: usize = 1_024;
+/// Longest text that is looked at, in bytes. Formats make shorter ones: 255
+/// characters, the prefix of up to 256 bytes perhaps many times among them.
+const MAX_TEXT: usize = 8_192;
 
 /// What a text says before anything is looked up.
 enum Read {

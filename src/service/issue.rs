@@ -18,6 +18,10 @@ use crate::domain::gate_pass::shard_of;
 use crate::domain::options::{AtLimit, number_of, period_of};
 use crate::domain::{Error, ErrorCode, IdRange, Mode, TypeRecord};
 
+/// Ids that are computed before others have their turn: an opaque one costs
+/// about 3 µs (docs/id-types.md).
+const AT_A_STRETCH: u64 = 256;
+
 /// What a call was given, before it is written as ids or texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Issued {
@@ -40,9 +44,7 @@ impl Parts {
             return Ok(id);
         }
         let (issued, settings) = self.issue(name, Order::of(1), false).await?;
-        let mut ids = Vec::with_capacity(1);
-        write_ids(&settings, &issued, &mut ids)?;
-        Ok(ids[0].start())
+        Ok(write_ids(&settings, &issued).await?[0].start())
     }
 
     /// The next id, where it is at hand: without waiting, locks or allocation.
@@ -78,9 +80,7 @@ impl Parts {
     ) -> Result<Vec<IdRange>, Error> {
         check_count("count", order.count, MAX_COUNT)?;
         let (issued, settings) = self.issue(name, order, false).await?;
-        let mut ids = Vec::new();
-        write_ids(&settings, &issued, &mut ids)?;
-        Ok(ids)
+        write_ids(&settings, &issued).await
     }
 
     /// Exactly `order.count` texts.
@@ -92,7 +92,7 @@ impl Parts {
     ) -> Result<Vec<String>, Error> {
         check_count("count", order.count, MAX_TEXTS)?;
         let (issued, settings) = self.issue(name, order, true).await?;
-        write_texts(&settings, &issued, with_prefix)
+        write_texts(&settings, &issued, with_prefix).await
     }
 
     /// What was issued, and settings that tell its ids.
@@ -300,19 +300,31 @@ fn check_leasable(record: &TypeRecord, count: i64) -> Result<(), Error> {
 }
 
 /// The ids of what was issued.
-fn write_ids(settings: &Settings, issued: &Issued, ids: &mut Vec<IdRange>) -> Result<(), Error> {
+async fn write_ids(settings: &Settings, issued: &Issued) -> Result<Vec<IdRange>, Error> {
     let writing = settings.writing.as_ref().map_err(Error::clone)?;
+    let mut ids = Vec::new();
     for range in issued.granted.ranges() {
         match &writing.map {
-            Some(map) => map.append(range, issued.shard, ids),
             None => ids.push(range),
+            Some(map) if map.is_identity() => map.append(range, None, &mut ids),
+            Some(map) => {
+                let mut rest = Some(range);
+                while let Some(some) = rest {
+                    let (head, tail) = some.split(AT_A_STRETCH);
+                    map.append(head, issued.shard, &mut ids);
+                    rest = tail;
+                    if rest.is_some() {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
         }
     }
-    Ok(())
+    Ok(ids)
 }
 
 /// The texts of what was issued.
-fn write_texts(
+async fn write_texts(
     settings: &Settings,
     issued: &Issued,
     with_prefix: bool,
@@ -320,7 +332,11 @@ fn write_texts(
     let writing = settings.writing.as_ref().map_err(Error::clone)?;
     let prefix = if with_prefix { settings.record.prefix.as_str() } else { "" };
     let mut texts = Vec::with_capacity(issued.granted.len() as usize);
-    for position in issued.granted.ranges().flat_map(|r| r.start()..r.end()) {
+    let positions = issued.granted.ranges().flat_map(|r| r.start()..r.end());
+    for (n, position) in positions.enumerate() {
+        if n as u64 % AT_A_STRETCH == AT_A_STRETCH - 1 {
+            tokio::task::yield_now().await;
+        }
         texts.push(writing.text(&settings.record, position, issued.shard, issued.at_ms, prefix));
     }
     Ok(texts)

@@ -86,7 +86,7 @@ fn options_that_cannot_be_name_the_field() {
         ("segment", json!({"sites": {"count": 2, "site": 2}}), "sites.site", "from 0 to 1"),
         ("segment", json!({"format": "{seq"}), "format", "format"),
         ("strict", json!({"calendar": "daily"}), "format", "date"),
-        ("snowflake", json!({"format": "{seq:06}"}), "format", "6 digits"),
+        ("snowflake", json!({"format": "{seq:06}"}), "format", "999999"),
     ] {
         let body = json!({"name": "a", "mode": mode, "options": options});
         let problem = call(&server, "POST", "/types", body).problem(400, "INVALID_ARGUMENT");
