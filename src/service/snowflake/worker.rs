@@ -8,7 +8,9 @@
 //! A store that lost its latest writes may not know a tenure any more, or know
 //! less of it than was promised. Such a tenure is given up at once, and this node
 //! never uses a time again of which it knows itself that it was used, whatever
-//! the store says then. What other nodes used it cannot know (docs/snowflake.md).
+//! the store says then. What other nodes have, the first Redis instance knows: it
+//! notes the times of each worker id before they are used, as it notes leased
+//! ranges of ids.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +21,11 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::super::instances::Instance;
 use super::super::{Parts, unavailable};
 use super::tenancy::Tenancy;
-use crate::domain::{Error, ErrorCode};
-use crate::ports::{StoreError, Tenure};
+use crate::domain::{Error, ErrorCode, IdRange, TypeName};
+use crate::ports::{StoreError, Tenure, Witness};
 
 /// After a try that failed the next one comes by itself after so long at most.
 const RETRY: Duration = Duration::from_millis(500);
@@ -32,9 +35,13 @@ const PACE: Duration = Duration::from_millis(250);
 const MEASURE: Duration = Duration::from_secs(1);
 /// How often types that left the node's memory are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
-/// A tenure is renewed so many times before it ends.
-const RENEWALS: u32 = 15;
+/// A tenure is renewed so many times before it ends. Fewer than the 16 spans
+/// that a witness keeps apart, so that what is not over can be withdrawn; enough
+/// that ten of the default fifteen minutes are always left.
+const RENEWALS: u32 = 8;
 const SHORTEST_RENEWAL: Duration = Duration::from_secs(1);
+/// Worker ids that are tried in a row, where the store has forgotten who has them.
+const LEASE_TRIES: usize = 4;
 
 /// The worker ids of one width.
 pub(super) struct Pool {
@@ -282,8 +289,16 @@ impl Keeper {
                 self.parts.workers.renew_worker(bits, held.worker(), held.token(), ttl_ms).await;
             match renewal {
                 Ok(tenure) if held.is_kept_by(&tenure) => {
-                    held.extend(tenure.until_ms);
-                    return Ok(tenure.now_ms);
+                    let (from_ms, until_ms) = (held.until_ms(), tenure.until_ms);
+                    if self.overlaps(held.worker(), from_ms, until_ms).await.is_none() {
+                        held.extend(until_ms);
+                        return Ok(tenure.now_ms);
+                    }
+                    tracing::error!(
+                        bits,
+                        worker = held.worker(),
+                        "another node had times of this node's worker id: leasing another"
+                    );
                 }
                 Ok(_) => {
                     tracing::error!(
@@ -297,17 +312,81 @@ impl Keeper {
                 }
                 Err(error) => return Err(error),
             }
-            self.give_up(&held);
+            let until_ms = held.until_ms();
+            let used_ms = self.give_up(&held);
+            self.forget_unused(held.worker(), used_ms, until_ms).await;
             self.token = self.parts.entropy.token();
         }
         let holder = &self.parts.config.node;
-        let tenure = self.parts.workers.lease_worker(bits, holder, &self.token, ttl_ms).await?;
-        self.take_up(&tenure);
-        Ok(tenure.now_ms)
+        for _ in 0..LEASE_TRIES {
+            let leased = self.parts.workers.lease_worker(bits, holder, &self.token, ttl_ms).await;
+            let tenure = leased?;
+            let known_ms = self.used.get(&tenure.worker).copied().unwrap_or(0);
+            let mut first_ms = tenure.from_ms.max(known_ms);
+            let witness = self.overlaps(tenure.worker, first_ms, tenure.until_ms).await;
+            // Times that are over may be used from their end on.
+            let later = witness.filter(|end_ms| *end_ms <= tenure.now_ms);
+            let still_held = match later {
+                None => witness.is_some(),
+                Some(end_ms) => {
+                    first_ms = end_ms;
+                    self.overlaps(tenure.worker, first_ms, tenure.until_ms).await.is_some()
+                }
+            };
+            if !still_held {
+                self.take_up(&tenure, first_ms);
+                return Ok(tenure.now_ms);
+            }
+            tracing::error!(
+                bits,
+                worker = tenure.worker,
+                "the range store forgot who has a worker id: leasing another"
+            );
+            self.token = self.parts.entropy.token();
+        }
+        Err(StoreError::Unavailable(
+            "the range store leased worker ids that other nodes have: it went back in time".into(),
+        ))
     }
 
-    fn take_up(&self, tenure: &Tenure) {
-        let known_ms = self.used.get(&tenure.worker).copied().unwrap_or(0);
+    /// Lets Redis note times of a worker id that this node is about to use. When
+    /// it knows that some of them are another's, because the store forgot: the
+    /// end of all times that it knows of. Without Redis the store's word counts:
+    /// losing both is more than one failure.
+    async fn overlaps(&self, worker: i64, from_ms: i64, until_ms: i64) -> Option<i64> {
+        let (name, instance) = self.witness_of(worker)?;
+        let range = IdRange::new(from_ms.max(1), until_ms).ok()?;
+        match instance.dispatcher.witness(&name, None, range).await {
+            Ok(Witness::Overlaps { highest_end }) => Some(highest_end),
+            Ok(Witness::Noted) => None,
+            Err(error) => {
+                self.parts.metrics.unwitnessed.inc();
+                tracing::debug!(worker, %error, "a worker lease without a witness");
+                None
+            }
+        }
+    }
+
+    /// What this node will not use any more, the next holder may use. Of times
+    /// that are over the witness need not forget anything.
+    async fn forget_unused(&self, worker: i64, used_ms: i64, until_ms: i64) {
+        let from_ms = used_ms.max(self.parts.clock.now_ms());
+        if let Some((name, instance)) = self.witness_of(worker)
+            && let Ok(unused) = IdRange::new(from_ms, until_ms)
+        {
+            let _ = instance.dispatcher.withdraw(&name, None, unused).await;
+        }
+    }
+
+    /// The name under which the times of a worker id are noted, and the Redis
+    /// instance that notes them: the first, which is the same for all nodes.
+    fn witness_of(&self, worker: i64) -> Option<(TypeName, Arc<Instance>)> {
+        let instance = self.parts.instances.all().into_iter().min_by_key(|i| i.record.id)?;
+        let name = TypeName::parse(&format!("idgen:worker:{}:{worker}", self.pool.bits)).ok()?;
+        (!instance.is_lost()).then_some((name, instance))
+    }
+
+    fn take_up(&self, tenure: &Tenure, known_ms: i64) {
         if known_ms > tenure.from_ms {
             tracing::error!(
                 bits = tenure.bits,
@@ -346,8 +425,10 @@ impl Keeper {
 
     async fn release(&mut self) {
         let Some(held) = self.pool.held() else { return };
+        let until_ms = held.until_ms();
         let used_ms = self.give_up(&held);
         let bits = self.pool.bits;
+        self.forget_unused(held.worker(), used_ms, until_ms).await;
         let released =
             self.parts.workers.release_worker(bits, held.worker(), held.token(), used_ms).await;
         if let Err(error) = released {
