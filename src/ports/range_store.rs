@@ -7,6 +7,7 @@
 
 use async_trait::async_trait;
 
+use crate::domain::allocation::Denied;
 use crate::domain::{
     Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey,
     PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
@@ -95,6 +96,15 @@ pub enum StoreError {
     /// answered in a way that breaks its contract.
     #[error("range store: {0}")]
     Broken(String),
+}
+
+impl From<Denied> for StoreError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Rule(error) => StoreError::Refused(error),
+            Denied::WrongPeriod { now_ms } => StoreError::WrongPeriod { now_ms },
+        }
+    }
 }
 
 impl From<StoreError> for Error {
@@ -196,14 +206,20 @@ pub trait RangeStore: Send + Sync {
     /// [`next_length`](crate::domain::sizing::next_length), cut at `max_position`.
     ///
     /// Of a sharded type each shard has its own `next_id` and last length. Of a
-    /// calendar series, `start` is at least the first number of the given period,
-    /// and never goes back to an earlier period; the range ends with its period.
+    /// calendar series, `start` is at least the first number (`first_id`) of the
+    /// given period, is lifted to the first number of its own period if a floor
+    /// put it below, and never goes back to an earlier period; the range ends with
+    /// its period.
     ///
     /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start` is above
-    /// `max_position`; `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`, for
-    /// a snowflake type (`mode`), for a `shard` or `period` that is missing, out
-    /// of range or not wanted. See also [`StoreError::NotAssigned`],
-    /// [`StoreError::Superseded`] and [`StoreError::WrongPeriod`].
+    /// `max_position` (of a calendar series: when the numbers of the period are
+    /// used up; when the next one begins is the caller's business);
+    /// `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`, for a snowflake type
+    /// (`mode`), for a `shard` or `period` that is missing, not wanted or out of
+    /// range (a period's number: 0 to
+    /// [`HIGHEST_PERIOD`](crate::domain::allocation::HIGHEST_PERIOD)). See also
+    /// [`StoreError::NotAssigned`], [`StoreError::Superseded`] and
+    /// [`StoreError::WrongPeriod`].
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError>;
 
     /// Allocates exactly `count` ids, for a bulk load by hand. As
@@ -222,10 +238,20 @@ pub trait RangeStore: Send + Sync {
     ) -> Result<IdRange, StoreError>;
 
     /// Takes back the end of a range that was allocated without a target and
-    /// never used, if nothing was allocated after it: then `next_id` goes back
-    /// to the start of `tail`, and the range log forgets it. Answers whether it
-    /// did. The caller must never use `tail` again, whatever the answer, and
-    /// must have withdrawn it from the dispatcher.
+    /// never used, if nothing was allocated after it: then `next_id` goes back to
+    /// the start of `tail`, and the range log forgets it (the row is cut, or
+    /// removed if nothing is left). The last length stays. Answers whether it did;
+    /// no change of settings: not audited, not in the feed. Of an opaque type
+    /// nothing goes back that reaches below the slice of `next_id`, because nodes
+    /// take the key of that slice for final.
+    ///
+    /// The caller must never use `tail` again, whatever the answer, must have
+    /// withdrawn it from the dispatcher, and asks **once**: a second call might
+    /// meet the same positions in the hands of somebody else. So an adapter may
+    /// repeat it only where it knows that nothing happened.
+    ///
+    /// Refused: `UNKNOWN_TYPE`; `INVALID_ARGUMENT` for a `shard` as in
+    /// [`next_range`](Self::next_range). A retired type takes back as an active one.
     async fn give_back(
         &self,
         name: &TypeName,
@@ -233,11 +259,12 @@ pub trait RangeStore: Send + Sync {
         tail: IdRange,
     ) -> Result<bool, StoreError>;
 
-    /// Gives the ids of an opaque type a new key, from the next slice on: the
-    /// positions that are left in the current slice are skipped, in the same
-    /// transaction. Audited, without the key. Refused: `UNKNOWN_TYPE`,
-    /// `INVALID_ARGUMENT` (`opaque`) for a type that is not opaque, `EXHAUSTED`
-    /// when this is the last slice.
+    /// Gives the ids of an opaque type a new key, from the slice after that of
+    /// `next_id` on: in the same transaction `next_id` (of every shard, for a
+    /// sharded type) moves to the start of that slice, and the positions before it
+    /// are skipped. A change of the type (its version rises), audited without the
+    /// key. Refused: `UNKNOWN_TYPE`, `INVALID_ARGUMENT` (`opaque`) for a type that
+    /// is not opaque, `EXHAUSTED` when this is the last slice.
     async fn rotate_key(
         &self,
         name: &TypeName,
@@ -245,7 +272,8 @@ pub trait RangeStore: Send + Sync {
         actor: &str,
     ) -> Result<TypeRecord, StoreError>;
 
-    /// The range that holds `position`, if the log still has it.
+    /// The range of the log that holds `position`, if there is one. Refuses
+    /// nothing: an unknown type, or a shard that does not fit it, has no ranges.
     async fn find_range(
         &self,
         name: &TypeName,
@@ -253,8 +281,9 @@ pub trait RangeStore: Send + Sync {
         position: i64,
     ) -> Result<Option<RangeLogEntry>, StoreError>;
 
-    /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, and what
-    /// [`TypeSpec::validate`] refuses.
+    /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, what
+    /// [`TypeSpec::validate`] refuses, and a `key` where the type is not opaque or
+    /// none where it is ([`check_new`](crate::domain::allocation::check_new)).
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError>;
 
     /// Changes settings. Refused: `UNKNOWN_TYPE`, `CONFLICT` when the version is

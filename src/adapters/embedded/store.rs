@@ -223,8 +223,11 @@ impl RangeStore for EmbeddedStore {
         let (usage, floor, owner) = (request.usage, request.floor, request.owner.to_owned());
         self.write(move |transaction| {
             let mut record = must_find(transaction, &name)?;
-            let (range, update_id) =
-                allocation::next_range(&record, usage, floor).map_err(StoreError::Refused)?;
+            let (range, update_id) = allocation::next_range(
+                &record,
+                allocation::Sequence::of(&record),
+                &allocation::Request { usage, floor, ..Default::default() },
+            )?;
             if let Some((instance, history)) = &target {
                 check_target(transaction, &mut record, *instance, history.clone(), &owner)?;
             }

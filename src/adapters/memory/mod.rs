@@ -3,6 +3,7 @@
 
 mod dispatcher;
 mod range_store;
+mod tables;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
