@@ -4,6 +4,8 @@
 mod dispatcher;
 mod range_store;
 mod tables;
+mod worker_ids;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
+pub use worker_ids::{MemoryWorkerIds, WorkerSnapshot};

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 
+use super::MemoryWorkerIds;
 use super::tables::{Audit, Tables, refused};
 use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
@@ -38,6 +39,7 @@ pub struct MemoryRangeStore {
     state: Mutex<Tables>,
     fault: Mutex<StoreFault>,
     clock: Mutex<Option<i64>>,
+    pub(super) workers: MemoryWorkerIds,
 }
 
 /// A backup of a [`MemoryRangeStore`].
@@ -88,7 +90,7 @@ impl MemoryRangeStore {
         *self.fault.lock().expect("never poisoned")
     }
 
-    async fn pass(&self) -> Result<(), StoreError> {
+    pub(super) async fn pass(&self) -> Result<(), StoreError> {
         match self.fault() {
             StoreFault::None | StoreFault::LostAnswer => Ok(()),
             StoreFault::Down => Err(StoreError::Unavailable("down for a test".to_owned())),
@@ -413,48 +415,6 @@ impl RangeStore for MemoryRangeStore {
     async fn ping(&self) -> Result<i64, StoreError> {
         self.pass().await?;
         Ok(self.now_ms())
-    }
-}
-
-#[async_trait]
-impl crate::ports::WorkerIds for MemoryRangeStore {
-    async fn lease_worker(
-        &self,
-        _bits: u8,
-        _holder: &str,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn renew_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _ttl_ms: i64,
-    ) -> Result<crate::ports::Tenure, StoreError> {
-        todo!()
-    }
-
-    async fn release_worker(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _token: &str,
-        _used_until_ms: i64,
-    ) -> Result<bool, StoreError> {
-        todo!()
-    }
-
-    async fn tenure_at(
-        &self,
-        _bits: u8,
-        _worker: i64,
-        _time_ms: i64,
-    ) -> Result<Option<crate::ports::TenureRecord>, StoreError> {
-        todo!()
     }
 }
 

@@ -6,9 +6,11 @@
 
 mod dispatcher;
 mod range_store;
+mod worker_ids;
 
 pub use dispatcher::{dispatcher, dispatcher_after_rollback};
 pub use range_store::range_store;
+pub use worker_ids::worker_ids;
 
 use crate::domain::{IdRange, TypeName};
 
