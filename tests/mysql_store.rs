@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use idgen::adapters::mysql::{MysqlOptions, MysqlStore, doctor};
 use idgen::adapters::system::unix_ms;
+use idgen::domain::allocation::{Request, Sequence};
 use idgen::domain::{
     ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, TypeChange, TypeName,
     TypeSpec, Usage, allocation,
 };
-use idgen::ports::{NextRange, RangeStore, StoreError, conformance};
+use idgen::ports::{NextRange, RangeStore, StoreError, WorkerIds, conformance};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use support::mariadb::MariaDb;
@@ -36,6 +37,7 @@ macro_rules! on_both {
 
 on_both!(
     conforms,
+    worker_ids_conform,
     sixteen_callers_share_one_type,
     the_rule_of_the_domain_holds,
     names_are_checked_byte_by_byte,
@@ -81,6 +83,12 @@ async fn conforms(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let store: Arc<dyn RangeStore> = store(&db).await;
     conformance::range_store(store).await;
+}
+
+async fn worker_ids_conform(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store: Arc<dyn WorkerIds> = store(&db).await;
+    conformance::worker_ids(store).await;
 }
 
 async fn sixteen_callers_share_one_type(server: &SqlServer) {
@@ -156,7 +164,8 @@ async fn the_rule_of_the_domain_holds(server: &SqlServer) {
             0 => record.next_id + (draw() % 1_000) as i64,
             _ => (draw() % record.next_id as u64) as i64,
         };
-        let expected = allocation::next_range(&record, usage, floor).unwrap();
+        let asked = Request { usage, floor, ..Request::default() };
+        let expected = allocation::next_range(&record, Sequence::of(&record), &asked).unwrap();
         let request = NextRange { usage, floor, ..request(&spec.name) };
         let given = store.next_range(request).await.unwrap();
         let what = format!("{record:?} {usage:?} {floor}");
@@ -194,7 +203,7 @@ async fn names_are_checked_byte_by_byte(server: &SqlServer) {
     ] {
         for call in [
             "CALL idgen_next_range(?, NULL, NULL, NULL, NULL, NULL, NULL)",
-            "CALL idgen_create_type(?,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
+            "CALL idgen_create_type(?,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
             "CALL idgen_add_redis_instance(?, 'redis://h', NULL)",
             "CALL idgen_type_status(?)",
         ] {
@@ -496,19 +505,19 @@ async fn lax_sessions_are_refused_too(server: &SqlServer) {
         ("idgen_next_range('lax', NULL, NULL, -1, 5, 0, NULL)".to_owned(), 45114),
         (
             format!(
-                "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL)"
+                "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
             ),
             45106,
         ),
         (
             format!(
-                "idgen_alter_type('lax', {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+                "idgen_alter_type('lax', {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
             ),
             45006,
         ),
         (
             format!(
-                "idgen_alter_type('lax', NULL, NULL, NULL, NULL, NULL, NULL, NULL, {huge}, NULL, NULL)"
+                "idgen_alter_type('lax', NULL, NULL, NULL, NULL, NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL)"
             ),
             45110,
         ),

@@ -51,7 +51,7 @@ async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
 
     let first = schema::apply(&db.admin).await.unwrap();
     assert_eq!((first.from, first.to), (None, schema::current_version()));
-    assert_eq!(first.migrations, ["V1__strict_core"]);
+    assert_eq!(first.migrations, ["V1__strict_core", "V2__every_kind"]);
     assert_eq!((first.created.len(), first.unchanged), (objects(), 0));
     assert!(first.replaced.is_empty());
     let report = schema::check(&db.admin).await.unwrap();
@@ -268,7 +268,7 @@ async fn the_printed_script_makes_the_same(server: &SqlServer) {
 /// Calls, with what the client must print: a piece of the table, or the error.
 const BY_HAND: &[(&str, &str)] = &[
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45002 (45000) at line 1: no Redis instance is registered: add one with idgen_add_redis_instance",
     ),
     (
@@ -284,67 +284,67 @@ const BY_HAND: &[(&str, &str)] = &[
         "ERROR 45005 (45000) at line 1: a Redis instance called \"main\" exists already",
     ),
     (
-        "idgen_create_type('order', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45102 (45000) at line 1: mode is not known; this version has: strict",
     ),
     (
-        "idgen_create_type('order', NULL, 'a\tb', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, 'a\tb', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
     ),
     (
-        "idgen_create_type('order', NULL, _utf8mb4 X'61C285', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, _utf8mb4 X'61C285', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
     ),
     (
-        "idgen_create_type('order', NULL, REPEAT('é', 65), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, REPEAT('é', 65), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix has 65 characters; the limit is 64",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, REPEAT('é', 32768), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, REPEAT('é', 32768), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45104 (45000) at line 1: description has 65536 bytes; the limit is 65535",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45105 (45000) at line 1: first_id 0 is out of range: it must be from 1 to 9223372036854775806",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, 10, 9, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, 10, 9, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45106 (45000) at line 1: max_id 9 is out of range: it must be from 10 to 9223372036854775806",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45107 (45000) at line 1: min_range 0 is out of range: it must be from 1 to 1000000000000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45108 (45000) at line 1: max_range 999 is out of range: it must be from 1000 to 1000000000000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45109 (45000) at line 1: load_interval_ms 0 is out of range: it must be from 1 to 86400000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45110 (45000) at line 1: load_percentage 1.5 is out of range: it must be from 0 to 1",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 10, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 10, NULL, NULL, NULL, NULL)",
         "ERROR 45111 (45000) at line 1: lock_ttl_ms 10 is out of range: it must be from 1000 to 600000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'nope', NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'nope', NULL, NULL, NULL)",
         "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, REPEAT('x', 129))",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, REPEAT('x', 129))",
         "ERROR 45113 (45000) at line 1: actor has 129 characters; the limit is 128",
     ),
     (
-        "idgen_create_type('order', 'strict', 'O-', 'orders', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', 'ann')",
+        "idgen_create_type('order', 'strict', 'O-', 'orders', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', NULL, NULL, 'ann')",
         "| order | strict | active | O-     | orders      |",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45005 (45000) at line 1: an id type called \"order\" exists already",
     ),
     (
@@ -401,11 +401,11 @@ const BY_HAND: &[(&str, &str)] = &[
         "ERROR 45118 (45000) at line 1: count 0 is out of range: it must be from 1 to 1000000000000",
     ),
     (
-        "idgen_alter_type('order', 1, 'ORD-', NULL, 29504, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "idgen_alter_type('order', 1, 'ORD-', NULL, 29504, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
         "| order | strict | active | ORD-   | orders      |",
     ),
     (
-        "idgen_alter_type('order', 1, 'X', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "idgen_alter_type('order', 1, 'X', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
         "ERROR 45006 (45000) at line 1: id type \"order\" has version 2, not 1: read it again",
     ),
     (
