@@ -87,6 +87,12 @@ pub struct Sites {
 impl Sites {
     /// Most sites.
     pub const MAX_COUNT: u16 = 1_024;
+
+    /// Checks the limits above; the error names `sites.count` or `sites.site`.
+    pub fn validate(&self) -> Result<(), Error> {
+        within("sites.count", self.count.into(), 2, Self::MAX_COUNT.into())?;
+        within("sites.site", self.site.into(), 0, i64::from(self.count) - 1)
+    }
 }
 
 /// See the module. The default is a plain sequence.
@@ -134,6 +140,10 @@ impl TypeOptions {
     pub const MAX_JSON: usize = 2_048;
     /// Lowest 14 bits of a sharded id: 6 of the shard, 8 of the app.
     pub const SHARD_BITS: u32 = 14;
+    /// Lowest 8 bits of a sharded id, of the app.
+    pub const APP_BITS: u32 = 8;
+    /// Highest app id.
+    pub const MAX_APP_ID: i64 = (1 << Self::APP_BITS) - 1;
     /// The positions of a calendar series are `period << 40 | number`: room for
     /// 10^12 numbers a period and 8 million periods.
     pub const PERIOD_BITS: u32 = 40;
@@ -156,14 +166,13 @@ impl TypeOptions {
         self.check_mode(mode)?;
         self.check_combination()?;
         if let Some(app) = self.app_id {
-            within("app_id", app, 0, 255)?;
+            within("app_id", app, 0, Self::MAX_APP_ID)?;
         }
         if let Some(layout) = &self.snowflake {
             layout.validate()?;
         }
         if let Some(sites) = self.sites {
-            within("sites.count", sites.count.into(), 2, Sites::MAX_COUNT.into())?;
-            within("sites.site", sites.site.into(), 0, i64::from(sites.count) - 1)?;
+            sites.validate()?;
         }
         let zone = Zone::parse(self.time_zone.as_deref())?;
         if self.time_zone.is_some() && self.format.is_none() {
@@ -280,10 +289,11 @@ impl TypeOptions {
     /// [`super::id_map`]), so that no id passes `max_id`. 0 or less: none fits.
     pub fn highest_number(&self, mode: Mode, max_id: i64) -> i64 {
         if mode == Mode::Sharded {
-            return ((max_id + 1) >> Self::SHARD_BITS) - 1;
+            return (max_id.saturating_add(1) >> Self::SHARD_BITS) - 1;
         }
         match self.sites {
-            Some(sites) => (max_id - i64::from(sites.site)) / i64::from(sites.count),
+            // Stores ask before they check, so a count of 0 must not end the program.
+            Some(sites) => (max_id - i64::from(sites.site)) / i64::from(sites.count.max(1)),
             None => max_id,
         }
     }
