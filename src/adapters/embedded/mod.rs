@@ -6,7 +6,10 @@
 //! alone (`locking_mode = EXCLUSIVE`): a second one on the same folder would
 //! break the order of strict types, and is refused at start.
 
+mod ranges;
 mod rows;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use store::EmbeddedStore;
