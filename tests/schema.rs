@@ -578,7 +578,7 @@ const KINDS_BY_HAND: &[(&str, &str)] = &[
     ),
     (
         "idgen_create_type('user', 'segment', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"sites\": {\"count\": 2, \"site\": 1}}', NULL, 'ann')",
-        "| 9223372036854775806 |  4611686018427387902 |",
+        "| 9223372036854775806 | 4611686018427387902 |",
     ),
     (
         "idgen_create_type('ticket', 'strict', NULL, NULL, NULL, 5000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"at_limit\": \"cycle\"}', NULL, 'ann')",
