@@ -649,7 +649,10 @@ async fn every_kind_by_the_command_line_client(server: &SqlServer) {
         let (shown, error) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let said = if output.status.success() { &shown } else { &error };
-        assert!(said.contains(expected), "{call}\nexpected {expected}\ngot {said}");
+        // How wide a column is says nothing.
+        let words =
+            |text: &str| text.split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
+        assert!(words(said).contains(&words(expected)), "{call}\nexpected {expected}\ngot {said}");
         // The client repeats the call; the server must not.
         let told = said.lines().find(|line| line.starts_with("ERROR")).unwrap_or(&shown);
         assert!(!told.to_lowercase().contains(&KEY[..16]), "{call}: {told}");
