@@ -138,9 +138,9 @@ BEGIN
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45127, MESSAGE_TEXT = 'snowflake.unit must be ms or s';
     END IF;
     IF v_time_bits + v_worker_bits + v_sequence_bits > 63 THEN
-      SET v_message = CONCAT('snowflake has ', v_time_bits + v_worker_bits + v_sequence_bits,
-        ' bits of time, worker and sequence together; the limit is 63');
-      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45127, MESSAGE_TEXT = v_message;
+      SET v_message = CONCAT('snowflake.time_bits ', v_time_bits, ', worker_bits ', v_worker_bits, ' and sequence_bits ', v_sequence_bits,
+        ' are ', v_time_bits + v_worker_bits + v_sequence_bits, ' together: an id has 63');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45133, MESSAGE_TEXT = v_message;
     END IF;
   END IF;
 
