@@ -45,6 +45,7 @@ on_both!(
     the_rules_of_options_hold_for_calls_by_hand,
     a_period_may_end_while_a_call_waits,
     thirty_two_nodes_lease_renew_and_release,
+    a_renewal_in_the_last_moment_counts,
     no_tenure_begins_before_the_floor,
     old_tenures_are_forgotten,
     names_are_checked_byte_by_byte,
@@ -463,6 +464,35 @@ async fn thirty_two_nodes_lease_renew_and_release(server: &SqlServer) {
         let ((worker, _, until), (next, from, _)) = (pair[0], pair[1]);
         assert!(worker != next || until <= from, "two holders: {pair:?}");
     }
+}
+
+/// A lease that has chosen a worker id whose holder renews it at the same time
+/// looks again, and chooses another one.
+async fn a_renewal_in_the_last_moment_counts(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = store(&db).await;
+    for token in ["a", "b"] {
+        store.lease_worker(1, "node", token, 60_000).await.unwrap();
+    }
+    server.sql(&db.name, "UPDATE idgen_worker SET until_ms = 5 + worker");
+    let mut renewal = admin(&db).await;
+    renewal.query_drop("START TRANSACTION").await.unwrap();
+    let far = i64::MAX / 2;
+    let renew = format!("UPDATE idgen_worker SET until_ms = {far} WHERE bits = 1 AND worker = 0");
+    renewal.query_drop(renew).await.unwrap();
+    let lease = tokio::spawn({
+        let store = store.clone();
+        async move { store.lease_worker(1, "heir", "heir", 60_000).await }
+    });
+    // It holds the pool while it waits for the worker id that it has chosen.
+    let mut other = admin(&db).await;
+    let look = "SELECT bits FROM idgen_worker_pool WHERE bits = 1 FOR UPDATE NOWAIT";
+    while other.query_drop(look).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    renewal.query_drop("COMMIT").await.unwrap();
+    let tenure = lease.await.unwrap().unwrap();
+    assert_eq!((tenure.worker, tenure.from_ms), (1, 6), "worker id 0 was renewed");
 }
 
 /// What docs/dba-guide.md says to do after a restore.

@@ -232,7 +232,6 @@ mod tests {
         // the tests against servers use the longest names.
         for source in ROUTINES {
             for part in source.text.split("MESSAGE_TEXT = '").skip(1) {
-                // None of them holds a quote.
                 let text = part.split('\'').next().unwrap();
                 assert!(text.chars().count() <= 128, "{}: {text}", source.name);
             }
