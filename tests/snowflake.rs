@@ -547,7 +547,10 @@ async fn the_tenure_is_renewed_long_before_it_ends() {
         assert!((770.0..=900.0).contains(&lease), "{lease} s left");
     }
     let renewals = node.way.renewals.load(Ordering::SeqCst);
-    assert!((60..=90).contains(&renewals), "eight in a lease, and up to a quarter more: {renewals}");
+    assert!(
+        (60..=90).contains(&renewals),
+        "eight in a lease, and up to a quarter more: {renewals}"
+    );
     assert_eq!(node.way.leases.load(Ordering::SeqCst), 1);
     node.clock.step(-2_500);
     sleep(Duration::from_secs(115)).await;

@@ -17,7 +17,7 @@ BEGIN
   DECLARE v_state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_calendar VARCHAR(16) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-  DECLARE v_next, v_max_id, v_max, v_start, v_end, v_floor, v_now, v_seq BIGINT;
+  DECLARE v_next, v_max_id, v_max, v_start, v_end, v_floor, v_slices, v_now, v_seq BIGINT;
 
   CALL idgen_check_name(p_name);
   SET v_name = p_name;

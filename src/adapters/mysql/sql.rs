@@ -57,6 +57,7 @@ pub const ROUTINES: &[Source] = sources!("routines/":
     "idgen_check_key",
     "idgen_check_shard",
     "idgen_check_token",
+    "idgen_above_floor",
     "idgen_lease_range",
     "idgen_next_range",
     "idgen_reserve",

@@ -64,6 +64,19 @@ fn a_unit_is_used_only_if_all_of_it_lies_in_the_tenure() {
     assert_eq!(layout.decompose(ids(generator.take(&clock, 1)).start()).time, 7);
 }
 
+/// The store forgot, and gives a worker id again that this node had.
+#[test]
+fn what_a_node_knows_to_be_used_is_not_used_again() {
+    let layout = layout(3, TimeUnit::Milliseconds);
+    let token = "t".to_owned();
+    let tenure = Tenure { bits: 2, worker: 1, token, from_ms: 0, until_ms: 9_000, now_ms: 50 };
+    let generator = Generator::new(layout, Arc::new(Tenancy::new(&tenure, 700)), 0, 0);
+    let clock = Hand::at(699);
+    assert_eq!(generator.take(&clock, 1), Took::Behind { now_ms: 699, until_ms: 700 });
+    clock.set(700);
+    ids(generator.take(&clock, 1));
+}
+
 #[test]
 fn a_full_unit_waits_for_the_next_one() {
     let clock = Hand::at(50);
