@@ -7,7 +7,9 @@ mod support;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncClient};
+use idgen::front::thrift::generated::{
+    IdGenException, IdGenServiceSyncClient, TIdGenServiceSyncClient,
+};
 use serde_json::Value;
 use support::node::{Cluster, Node, Verify};
 use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
@@ -28,6 +30,14 @@ fn client(node: &Node) -> Client {
         TBinaryInputProtocol::new(TFramedReadTransport::new(read), true),
         TBinaryOutputProtocol::new(TFramedWriteTransport::new(write), true),
     )
+}
+
+/// What a failed call says: code, field and message.
+fn told<T: std::fmt::Debug>(result: thrift::Result<T>) -> String {
+    match result.unwrap_err() {
+        thrift::Error::User(error) => format!("{:?}", error.downcast::<IdGenException>().unwrap()),
+        other => panic!("no typed error: {other}"),
+    }
 }
 
 /// Three nodes under load; one is killed, another stopped in order, and both
@@ -189,7 +199,7 @@ fn each_call_of_each_kind_by_thrift() {
     let ids = keyed(&mut first, 1_500).unwrap();
     assert_eq!(ids.iter().map(|r| r.count).sum::<i64>(), 1_500);
     assert_eq!(keyed(&mut second, 1_500).unwrap(), ids);
-    let error = keyed(&mut second, 3).unwrap_err().to_string();
+    let error = told(keyed(&mut second, 3));
     assert!(error.contains("CONFLICT"), "{error}");
 
     let texts = first.issue_string_ids("seg".into(), 2, true, String::new(), String::new());
@@ -197,22 +207,25 @@ fn each_call_of_each_kind_by_thrift() {
 
     let lease = first.lease_range("seg".into(), 400, 60_000).unwrap();
     assert!((1..=400).contains(&lease.count) && lease.step == 1 && lease.ttl_ms == 60_000);
-    let error = first.lease_range("seg".into(), 20_000_000, 60_000).unwrap_err().to_string();
+    let error = told(first.lease_range("seg".into(), 20_000_000, 60_000));
     assert!(error.contains("INVALID_ARGUMENT") && error.contains("count"), "{error}");
 
     let id = first.next_sharded_id("shard".into(), "polygenelubricants".into()).unwrap();
     assert_eq!((id & 0xff, (id >> 8) & 0x3f), (9, 0), "Integer.MIN_VALUE is shard 0");
-    let told = second.decode_id("shard".into(), id.to_string()).unwrap();
-    assert_eq!((told.shard, told.app_id, told.position), (Some(0), Some(9), Some(id >> 14)));
+    let decoded = second.decode_id("shard".into(), id.to_string()).unwrap();
+    assert_eq!(
+        (decoded.shard, decoded.app_id, decoded.position),
+        (Some(0), Some(9), Some(id >> 14))
+    );
 
     let id = first.next_id("flake".into()).unwrap();
-    let told = second.decode_id("flake".into(), id.to_string()).unwrap();
-    assert_eq!(told.node.as_deref().map(str::is_empty), Some(false), "{told:?}");
-    let at_ms = told.at_ms.unwrap();
+    let decoded = second.decode_id("flake".into(), id.to_string()).unwrap();
+    assert_eq!(decoded.node.as_deref().map(str::is_empty), Some(false), "{decoded:?}");
+    let at_ms = decoded.at_ms.unwrap();
     let now_ms = cluster.sql("SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000)").parse::<i64>().unwrap();
     assert!((now_ms - 60_000..=now_ms + 1_000).contains(&at_ms), "{at_ms} at {now_ms}");
 
-    let error = first.next_id("shard".into()).unwrap_err().to_string();
+    let error = told(first.next_id("shard".into()));
     assert!(error.contains("gatePass"), "{error}");
 }
 

@@ -567,7 +567,7 @@ const KINDS_BY_HAND: &[(&str, &str)] = &[
         "| {\"opaque\":{\"slices\":16}} |",
     ),
     ("idgen_rotate_key('coupon', 'KEY', 'ann')", "|        1 | 3000001 | 48000000 |"),
-    ("idgen_reserve('coupon', 5, 45000001, 'ann')", "| 45000001 | 45000006 | 45000005 |"),
+    ("idgen_reserve('coupon', 5, 42000005, 'ann')", "| 45000001 | 45000006 | 45000005 |"),
     (
         "idgen_rotate_key('coupon', 'KEY', 'ann')",
         "ERROR 45007 (45000) at line 1: id type \"coupon\" is in the last of its 16 slices: there is none for another key",
