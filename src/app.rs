@@ -249,7 +249,7 @@ async fn register_default(
     factory: &Dispatchers,
     url: &str,
 ) -> Result<(), Failure> {
-    let known = store.instances().await.map_err(|e| failure(e.into()))?;
+    let known = store.connections().await.map_err(|e| failure(e.into()))?;
     if known.iter().any(|i| i.url != InstanceRecord::MEMORY_URL) {
         return Ok(());
     }

@@ -6,6 +6,11 @@ use std::process::ExitCode;
 use idgen::app::WIRING;
 use idgen::cli::{Console, run};
 
+/// The allocator of the C library keeps the memory of types that have left the
+/// node: after 100 000 of them, all of it (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let environment = std::env::vars_os().collect();
     let mut console =

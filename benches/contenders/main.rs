@@ -27,6 +27,7 @@ mod null_server;
 mod processes;
 mod ramp;
 mod results;
+mod types;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -57,6 +58,9 @@ struct Options {
     /// Also double the rate of ids on a segment type every ten seconds, a minute long.
     #[arg(long)]
     ramp: bool,
+    /// Measure nothing else but what so many types cost one node.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    types: Option<u64>,
     /// Measure only these.
     #[arg(long, value_delimiter = ',', value_parser = NAMES.map(|n| n.0))]
     only: Vec<String>,
@@ -137,7 +141,19 @@ fn main() -> ExitCode {
         println!("run by `make bench`, or `cargo bench --bench contenders`");
         return ExitCode::SUCCESS;
     }
-    exit_code(compare(&options))
+    exit_code(match options.types {
+        Some(types) => many_types(types),
+        None => compare(&options),
+    })
+}
+
+fn many_types(types: u64) -> Result<(), String> {
+    processes::heed_interrupts().map_err(|e| e.to_string())?;
+    let folder = Folder::create().map_err(|e| format!("no temporary folder: {e}"))?;
+    let measured = types::measure(types, &folder)?;
+    let json = serde_json::to_string_pretty(&measured).map_err(|e| e.to_string())?;
+    println!("{json}");
+    Ok(())
 }
 
 fn exit_code(result: Result<(), String>) -> ExitCode {

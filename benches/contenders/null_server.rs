@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::io::Write;
 use std::sync::Arc;
 
-use idgen::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
+use idgen::domain::{Error, ErrorCode, IdRange, InstanceId, TypeName, TypeRecord, TypeSpec};
 use idgen::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use idgen::service::api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 
@@ -45,8 +45,11 @@ impl IdApi for Null {
         Err(nothing())
     }
 
-    async fn describe(&self, _name: &str) -> Result<TypeStatus, Error> {
-        Err(nothing())
+    /// A plain type: what the load asks for before it begins.
+    async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
+        let spec = TypeSpec::new(TypeName::parse(name)?);
+        let record = TypeRecord::created(&spec, InstanceId(1), 0);
+        Ok(TypeStatus { record, view: None, local: None, exhausted_at_ms: None })
     }
 
     async fn create_type(&self, _spec: TypeSpec, _actor: &str) -> Result<TypeRecord, Error> {

@@ -331,6 +331,12 @@ pub trait RangeStore: Send + Sync {
     /// All Redis instances, by number.
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError>;
 
+    /// The same for a node that connects to them: the number of types may be
+    /// left 0, so that the answer costs the same however many there are.
+    async fn connections(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        self.instances().await
+    }
+
     /// Changes with a number above `seq`, oldest first, at most 1 000.
     ///
     /// A change of the history of a type is one of them, as is every audited

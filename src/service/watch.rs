@@ -101,7 +101,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
 
 /// Makes the live instances those of the store.
 pub(super) async fn refresh_instances(parts: &Arc<Parts>) -> Result<(), StoreError> {
-    let records = parts.store.instances().await?;
+    let records = parts.store.connections().await?;
     let (added, failed) = parts.instances.replace(records);
     for (name, error) in failed {
         tracing::error!(instance = name, %error, "a Redis instance cannot be used");

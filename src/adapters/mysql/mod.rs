@@ -374,7 +374,14 @@ impl RangeStore for MysqlStore {
     }
 
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError> {
-        let sql = "SELECT id, name, url, types FROM idgen_node_instances ORDER BY id";
+        let sql = "SELECT n.id AS id, n.name AS name, n.url AS url, i.types AS types \
+                   FROM idgen_node_instances n JOIN idgen_instances i ON i.id = n.id \
+                   ORDER BY n.id";
+        self.list(sql, (), rows::instance).await
+    }
+
+    async fn connections(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        let sql = "SELECT id, name, url, 0 AS types FROM idgen_node_instances ORDER BY id";
         self.list(sql, (), rows::instance).await
     }
 
