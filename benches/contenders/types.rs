@@ -75,6 +75,8 @@ pub fn measure(types: u64, folder: &Folder) -> Outcome<ManyTypes> {
         processes::uninterrupted()?;
         std::thread::sleep(Duration::from_millis(200));
     }
+    // The allocator gives pages back a moment later.
+    std::thread::sleep(Duration::from_secs(3));
     let idle = resident(&node);
     node.process.stop()?;
     Ok(ManyTypes {

@@ -22,6 +22,8 @@ use crate::domain::IdRange;
 const LOOKS: u32 = 2;
 /// Entries that are looked at without a pause.
 const CHUNK: usize = 1_000;
+/// Types that leave at once: few, because nobody is in a hurry.
+const LEAVE_JOBS: usize = 4;
 /// Types that give ids back at once, at a stop.
 const GIVE_BACK_JOBS: usize = 16;
 /// A stop must not take longer because of ids that can be burnt.
@@ -56,12 +58,15 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
     loop {
         ticks.tick().await;
         for chunk in parts.catalogue.all().chunks(CHUNK) {
-            for entry in chunk {
-                if entry.idle.look(entry.mark()) && entry.sequence.is_quiet() {
+            let idle = chunk
+                .iter()
+                .filter(|entry| entry.idle.look(entry.mark()) && entry.sequence.is_quiet());
+            futures_util::stream::iter(idle)
+                .for_each_concurrent(LEAVE_JOBS, async |entry| {
                     leave(&parts, entry).await;
                     parts.metrics.evictions.inc();
-                }
-            }
+                })
+                .await;
             tokio::task::yield_now().await;
         }
     }
