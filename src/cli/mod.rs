@@ -16,6 +16,7 @@ pub mod load;
 pub mod output;
 pub mod redis;
 pub mod schema;
+mod sites;
 mod type_options;
 mod type_view;
 pub mod types;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
 use super::output::{json, pairs, table, time};
+use super::sites::{self, CheckSitesArgs};
 use super::type_options::{ModeFlag, OpaqueFlags, OptionFlags};
 use super::type_view::{or_dash, settings_of, supply_of};
 use super::{Console, Environment};
@@ -27,6 +28,8 @@ pub enum TypeCommand {
     Set(SetArgs),
     /// Give an opaque type a new key; the ids that are left in its slice are lost
     RotateKey(NameArgs),
+    /// Compare the types that several sites share with those of the other sites
+    CheckSites(CheckSitesArgs),
     /// Stop handing out ids of a type; its name and its next id are kept
     Retire(RetireArgs),
     /// Hand out ids of a retired type again, above all earlier ones
@@ -65,8 +68,9 @@ struct TypeSettings {
     /// For people
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// The highest id that may ever be handed out
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// The highest id that may ever be handed out: a number, or `int32`, `uint32`,
+    /// `js` (2^53 - 1, what JavaScript holds exactly)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit)]
     max_id: Option<i64>,
     /// Shortest range, in ids
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -147,6 +151,16 @@ pub struct NameArgs {
     client: ClientArgs,
 }
 
+/// A highest id, by number or by the name of a type that must hold it.
+fn limit(text: &str) -> Result<i64, String> {
+    match text {
+        "int32" => Ok(i32::MAX.into()),
+        "uint32" => Ok(u32::MAX.into()),
+        "js" => Ok((1 << 53) - 1),
+        _ => text.parse().map_err(|_| "must be a number, int32, uint32 or js".to_owned()),
+    }
+}
+
 /// Whole seconds, as milliseconds. The service knows the limits.
 pub(super) fn seconds(text: &str) -> Result<i64, String> {
     let value: i64 = text.parse().map_err(|_| "must be a whole number of seconds".to_owned())?;
@@ -164,6 +178,7 @@ pub fn run(
         TypeCommand::List(args) => list(args, environment, console),
         TypeCommand::Show(args) => show(args, environment, console),
         TypeCommand::Set(args) => set(args, environment, console),
+        TypeCommand::CheckSites(args) => sites::run(args, environment, console),
         TypeCommand::Retire(args) => retire(args, environment, console),
         TypeCommand::Restore(args) => {
             let client = Client::new(&args.client, environment)?;
@@ -203,18 +218,7 @@ fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
 
 fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
     let client = Client::new(&args.client, env)?;
-    let contains = encode(&args.contains.unwrap_or_default());
-    let mut types: Vec<TypeJson> = Vec::new();
-    loop {
-        let after = types.last().map_or("", |t| t.name.as_str());
-        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
-        let page: ListJson<TypeJson> = client.get(&path)?;
-        let more = page.more && !page.items.is_empty();
-        types.extend(page.items);
-        if !more {
-            break;
-        }
-    }
+    let types = all_types(&client, &args.contains.unwrap_or_default())?;
     if args.client.json {
         return Ok(json(console.out, &types)?);
     }
@@ -231,6 +235,22 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         ]
     };
     Ok(table(console.out, &header, types.into_iter().map(row).collect())?)
+}
+
+/// Every type whose name contains `text`, page by page.
+pub(super) fn all_types(client: &Client, text: &str) -> Result<Vec<TypeJson>, Failure> {
+    let contains = encode(text);
+    let mut types: Vec<TypeJson> = Vec::new();
+    loop {
+        let after = types.last().map_or("", |t| t.name.as_str());
+        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
+        let page: ListJson<TypeJson> = client.get(&path)?;
+        let more = page.more && !page.items.is_empty();
+        types.extend(page.items);
+        if !more {
+            return Ok(types);
+        }
+    }
 }
 
 fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
