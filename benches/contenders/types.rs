@@ -30,6 +30,7 @@ pub struct ManyTypes {
     pub first_uses_per_s: f64,
     pub bytes_each_in_use: f64,
     pub bytes_each_idle: f64,
+    pub bytes_each_in_use_again: f64,
 }
 
 /// Measures with `types` segment types on a MariaDB and a Redis of its own.
@@ -78,6 +79,9 @@ pub fn measure(types: u64, folder: &Folder) -> Outcome<ManyTypes> {
     // The allocator gives pages back a moment later.
     std::thread::sleep(Duration::from_secs(3));
     let idle = resident(&node);
+    // What is there once more must fit into what was given back, or is kept.
+    use_all(&node, types)?;
+    let again = resident(&node);
     node.process.stop()?;
     Ok(ManyTypes {
         types,
@@ -86,6 +90,7 @@ pub fn measure(types: u64, folder: &Folder) -> Outcome<ManyTypes> {
         first_uses_per_s,
         bytes_each_in_use: (used - before) / types as f64,
         bytes_each_idle: (idle - before) / types as f64,
+        bytes_each_in_use_again: (again - before) / types as f64,
     })
 }
 
