@@ -14,7 +14,7 @@ BEGIN
   DECLARE v_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_type, v_next, v_max, v_slices, v_slice, v_log, v_log_start BIGINT;
+  DECLARE v_type, v_next, v_slices, v_log, v_log_start BIGINT;
   DECLARE v_is_tail BOOLEAN;
   DECLARE v_shard BIGINT DEFAULT -1;
   DECLARE v_start, v_end BIGINT;
@@ -35,8 +35,8 @@ BEGIN
     END;
     START TRANSACTION;
 
-    SELECT id, mode, next_id, COALESCE(max_position, max_id), JSON_EXTRACT(options, '$.opaque.slices')
-      INTO v_type, v_mode, v_next, v_max, v_slices
+    SELECT id, mode, next_id, JSON_EXTRACT(options, '$.opaque.slices')
+      INTO v_type, v_mode, v_next, v_slices
       FROM idgen_type WHERE name = v_name FOR UPDATE;
     IF v_type IS NULL THEN
       SET v_message = CONCAT('no id type is called "', LEFT(v_name, 64), '"');
@@ -47,9 +47,6 @@ BEGIN
       SET v_shard = p_shard, v_next = NULL;
       SELECT next_id INTO v_next FROM idgen_shard WHERE type_id = v_type AND shard = v_shard FOR UPDATE;
     END IF;
-    IF v_slices IS NOT NULL THEN
-      SET v_slice = v_max DIV v_slices + (v_max MOD v_slices > 0);
-    END IF;
     -- The row of the type is locked, so nobody else writes to its log.
     SELECT id, start_id, end_id = v_end AND kind = 'next' AND instance_id IS NULL
       INTO v_log, v_log_start, v_is_tail
@@ -57,11 +54,9 @@ BEGIN
       WHERE type_id = v_type AND shard = v_shard AND start_id <= v_start
       ORDER BY start_id DESC LIMIT 1;
 
-    -- In an opaque type never back below the slice of next_id: nodes that have
-    -- seen next_id take the key of that slice for final.
-    IF v_next = v_end AND v_is_tail
-      AND (v_slice IS NULL OR (v_start - 1) DIV v_slice = (v_end - 1) DIV v_slice)
-    THEN
+    -- An opaque type takes nothing back: there a floor above next_id has a meaning
+    -- (idgen_above_floor), and nodes remember the ends of ranges.
+    IF v_next = v_end AND v_is_tail AND v_slices IS NULL THEN
       IF v_log_start = v_start THEN
         DELETE FROM idgen_range_log WHERE id = v_log;
       ELSE

@@ -135,19 +135,20 @@ pub fn next_range(
     Ok((range, update_id(start, range.len(), record.load_percentage)))
 }
 
-/// The first position at or above both. A floor in a later slice of an opaque
-/// type tells of a store that lost its latest writes, perhaps a new key among
-/// them: what is left of that slice may have been permuted under a key that
-/// nobody knows any more, so it is skipped.
+/// The first position at or above both. A floor above the next position tells of
+/// a store that lost its latest writes. In an opaque type there may have been a new
+/// key among them, or a new one may have been given since: the slice of the floor
+/// may have been permuted under a key that nobody knows any more, so what is left
+/// of it is skipped.
 fn above_floor(record: &TypeRecord, next_id: i64, floor: i64) -> i64 {
     let start = next_id.max(floor);
-    let Some(opaque) = record.options.opaque else { return start };
-    let highest = record.options.highest_number(record.mode, record.max_id);
-    let slice = |position| slice_of(position, highest, opaque);
-    match slice(start) == slice(next_id) {
-        true => start,
-        // Past the last slice this is above `highest`: exhausted.
-        false => slice_start(slice(start) + 1, highest, opaque),
+    match record.options.opaque {
+        Some(opaque) if floor > next_id => {
+            let highest = record.options.highest_number(record.mode, record.max_id);
+            // Past the last slice this is above `highest`: exhausted.
+            slice_start(slice_of(start, highest, opaque) + 1, highest, opaque)
+        }
+        _ => start,
     }
 }
 
@@ -200,9 +201,7 @@ pub struct GivenBack {
 /// the end of. `logged` is the range of the log that holds the start of `tail`
 /// and was allocated without a target, if there is one.
 ///
-/// Only the very end of what was allocated goes back. In an opaque type it must
-/// not reach below the slice of `next_id`: a node that knows `next_id` takes the
-/// key of that slice for final, so it must not become free for another key.
+/// Only the very end of what was allocated goes back, and nothing of an opaque type.
 pub fn give_back(
     record: &TypeRecord,
     sequence: Sequence,
@@ -215,11 +214,10 @@ pub fn give_back(
             && logged.end() == tail.end()
             && tail.end() == sequence.next_id
     })?;
-    if let Some(opaque) = record.options.opaque {
-        let slice = |position| slice_of(position, record.max_position, opaque);
-        if slice(tail.start()) != slice(sequence.next_id) {
-            return None;
-        }
+    // There a floor above the next position has a meaning, and nodes remember
+    // the ends of ranges (see `above_floor`).
+    if record.options.opaque.is_some() {
+        return None;
     }
     let left = IdRange::new(logged.start(), tail.start()).ok();
     Some(GivenBack { next_id: tail.start(), left })

@@ -199,20 +199,25 @@ fn only_the_very_end_goes_back() {
 }
 
 #[test]
-fn nothing_goes_back_over_the_border_of_a_slice() {
-    // Slices of two million: 1..=2000000, 2000001..=4000000 …
+fn an_opaque_type_takes_nothing_back() {
     let record = record(opaque(5));
-    let logged = IdRange::new(1_999_000, 2_000_500).unwrap();
-    for (start, end, goes) in [
-        (2_000_001, 2_000_500, true),
-        (2_000_000, 2_000_500, false),
-        (1_999_500, 2_000_000, true),
-        (1_999_500, 2_000_001, false),
+    let logged = IdRange::new(1_000, 2_000).unwrap();
+    let tail = IdRange::new(1_500, 2_000).unwrap();
+    assert_eq!(give_back(&record, at(2_000), Some(logged), tail), None);
+}
+
+#[test]
+fn the_slice_of_a_floor_above_the_next_position_is_skipped() {
+    // Slices of two million.
+    for (next_id, floor, expected) in [
+        (1, 0, 1),
+        (1_500, 1_500, 1_500),
+        (1_500, 1_501, 2_000_001),
+        (1_500, 5_000_000, 6_000_001),
+        (2_000_001, 2_000_000, 2_000_001),
+        (i64::MAX - 1, i64::MAX, i64::MAX),
     ] {
-        let logged = IdRange::new(logged.start(), end).unwrap();
-        let tail = IdRange::new(start, end).unwrap();
-        let answer = give_back(&record, at(end), Some(logged), tail);
-        assert_eq!(answer.is_some(), goes, "{tail}");
+        assert_eq!(above_floor(&record(opaque(5)), next_id, floor), expected, "{next_id} {floor}");
     }
 }
 

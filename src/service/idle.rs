@@ -96,6 +96,11 @@ pub(super) async fn give_everything_back(parts: &Parts) {
 async fn give_back(parts: &Parts, entry: &TypeEntry, leases: &Leases, tails: Vec<IdRange>) {
     let instance = parts.instances.get(entry.record().instance);
     let mut tails = tails.into_iter();
+    if entry.record().options.opaque.is_some() {
+        // The store takes nothing back of these.
+        parts.metrics.burnt_ids.inc_by(tails.map(|tail| tail.len()).sum());
+        return;
+    }
     for tail in tails.by_ref() {
         let Some(instance) = &instance else { break };
         // What a witness holds on to must not be given away again.

@@ -54,6 +54,7 @@ pub async fn range_store(store: Store) {
     opaque::keys(&store).await;
     opaque::rotation(&store).await;
     opaque::borders_of_slices(&store).await;
+    opaque::lost_keys(&store).await;
     opaque::shards_rotate_together(&store).await;
     opaque::no_key_is_shown(&store).await;
     store.ping().await.expect("a store that works answers");
