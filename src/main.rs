@@ -7,9 +7,10 @@ use idgen::app::WIRING;
 use idgen::cli::{Console, run};
 
 /// The allocator of the C library keeps the memory of types that have left the
-/// node: after 100 000 of them, all of it (docs/performance.md).
+/// node, nearly all of it; this one gives it back within ten seconds
+/// (docs/performance.md, "Many types").
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let environment = std::env::vars_os().collect();

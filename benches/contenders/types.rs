@@ -76,8 +76,8 @@ pub fn measure(types: u64, folder: &Folder) -> Outcome<ManyTypes> {
         processes::uninterrupted()?;
         std::thread::sleep(Duration::from_millis(200));
     }
-    // The allocator gives pages back a moment later.
-    std::thread::sleep(Duration::from_secs(3));
+    // The allocator gives pages back within ten seconds.
+    std::thread::sleep(Duration::from_secs(15));
     let idle = resident(&node);
     // What is there once more must fit into what was given back, or is kept.
     use_all(&node, types)?;
