@@ -248,9 +248,21 @@ impl Driver {
             }
             Some(true) => {}
         }
-        let current = self.drop_other_periods(&mut taken).await?;
-        for range in &taken.ranges {
-            self.parts.know(&self.entry, *range).await?;
+        let question = self.drop_other_periods(&mut taken);
+        let Some(current) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        let current = current?;
+        let question = self.knows(&taken.ranges);
+        let Some(known) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        if !known? {
+            // The store lost a key that these may have been written with.
+            self.parts.metrics.burnt_ids.inc_by(taken.ranges.iter().map(|r| r.len()).sum());
+            self.entry.supply.distrust(true);
+            self.starve();
+            return Ok(Then::Wait(POLL));
         }
         let in_order = self.hand_out(&taken.ranges, batch) && current;
         let due = taken.due || taken.left == 0;
@@ -337,6 +349,15 @@ impl Driver {
         let recorded = record.history.as_ref();
         if recorded == Some(&taken.history) {
             return true;
+    async fn knows(&self, ranges: &[IdRange]) -> Result<bool, Error> {
+        for range in ranges {
+            if !self.parts.know(&self.entry, *range).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
         }
         let soon = Some(Duration::from_secs(1));
         let known = self.entry.supply.is_known_live(&taken.history, recorded);
@@ -433,6 +454,10 @@ impl Driver {
             let error = match reason {
                 Some(error) => error,
                 None => Error::new(
+        if self.entry.is_closed() {
+            // The service looks the type up again.
+            return Some(unavailable("the id type was leaving the memory of the node: try again"));
+        }
                     ErrorCode::Deadline,
                     format!("no ids of type {} within the deadline", self.entry.name),
                 ),

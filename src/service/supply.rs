@@ -81,6 +81,12 @@ impl Supply {
     /// returned.
     pub(super) fn floor(&self) -> i64 {
         let returned = self.returned.load(Ordering::Relaxed);
+    /// Takes over what `old` knows of the ids that are gone.
+    pub(super) fn succeed(&self, old: &Supply) {
+        self.raise_floor(old.floor());
+        self.returned.fetch_max(old.returned(), Ordering::Relaxed);
+    }
+
         self.floor.load(Ordering::Relaxed).max(returned + 1)
     }
 

@@ -1,0 +1,103 @@
+//! What a node must not do when its settings, or the store, are older than it thinks.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use idgen::adapters::memory::StoreFault;
+use idgen::domain::{
+    Mode, OnRedisLoss, Opaque, OpaqueKey, TypeChange, TypeName, TypeOptions, TypeSpec,
+};
+use idgen::ports::RangeStore;
+use idgen::service::api::{IdApi, Order};
+use tokio::time::Instant;
+
+use crate::support::{Cluster, DEADLINE, code, order, small};
+
+fn opaque(mode: Mode, slices: u16, range: i64) -> TypeSpec {
+    let options = TypeOptions { opaque: Some(Opaque { slices }), ..TypeOptions::default() };
+    let key = Some(OpaqueKey::new([7; 32]));
+    TypeSpec { mode, options, key, max_id: 16_000_000, ..small(range, range) }
+}
+
+/// Five thousand ids, which meet with others of the same million at random.
+async fn many(node: &idgen::service::Service) -> Vec<i64> {
+    let runs = node.next_ids("order", Order::of(5_000)).await.unwrap();
+    runs.iter().flat_map(|run| run.start()..run.end()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_just_before_the_first_id_counts() {
+    for mode in [Mode::Strict, Mode::Segment] {
+        let cluster = Cluster::new().await;
+        cluster.create(&opaque(mode, 16, 25_000)).await;
+        let node = cluster.node("a").await;
+        node.describe("order").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        // Past the nodes, as by a DBA: this one hears of it half a second later.
+        let options = TypeOptions { opaque: Some(Opaque { slices: 8 }), ..TypeOptions::default() };
+        let change = TypeChange { options: Some(options), ..TypeChange::default() };
+        cluster.store.alter_type(&order(), &change, "dba").await.unwrap();
+        let mut seen: HashSet<i64> = many(&node).await.into_iter().collect();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for id in many(&node).await {
+            assert!(seen.insert(id), "{mode}: {id} was issued twice");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_knows_the_key_of_its_ids() {
+    let cluster = Cluster::new().await;
+    cluster.create(&opaque(Mode::Segment, 16, 100)).await;
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    b.next_id("order").await.unwrap();
+    cluster.store.rotate_key(&order(), &OpaqueKey::new([8; 32]), "dba").await.unwrap();
+    let keyed = Order { request_key: Some("k"), ..Order::of(50) };
+    let first = a.next_ids("order", keyed).await.unwrap();
+    assert_eq!(b.next_ids("order", keyed).await.unwrap(), first, "b has not heard of the key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_lost_a_key_repeats_nothing() {
+    for mode in [Mode::Segment, Mode::Strict] {
+        let cluster = Cluster::new().await;
+        cluster.create(&opaque(mode, 16, 25_000)).await;
+        let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+        let mut seen: HashSet<i64> = many(&a).await.into_iter().collect();
+        let backup = cluster.store.snapshot();
+        cluster.store.rotate_key(&order(), &OpaqueKey::new([8; 32]), "dba").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // Into the slice of the new key.
+        for _ in 0..10 {
+            for id in many(&a).await {
+                assert!(seen.insert(id), "{mode}: {id} was issued twice before");
+            }
+        }
+        cluster.store.restore(backup);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        for n in 0..20 {
+            let node = if n % 2 == 0 { &a } else { &b };
+            for id in many(node).await {
+                assert!(seen.insert(id), "{mode}: {id} was issued twice after");
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{mode}: back at once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_store_holds_no_call_beyond_its_deadline() {
+    let cluster = Cluster::new().await;
+    cluster.create(&opaque(Mode::Strict, 16, 10)).await;
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    a.next_id("order").await.unwrap();
+    cluster.store.rotate_key(&order(), &OpaqueKey::new([8; 32]), "dba").await.unwrap();
+    // Redis holds ids of the new key only, and a has not heard of it.
+    b.next_ids("order", Order::of(40)).await.unwrap();
+    cluster.store.set_fault(StoreFault::Silent);
+    let began = Instant::now();
+    let error = code(a.next_id("order").await);
+    assert!(began.elapsed() <= DEADLINE, "{error:?} after {:?}", began.elapsed());
+}
+
