@@ -55,6 +55,10 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        // What leaves now could not be read again, and its ids not go back.
+        if !parts.health.is_reachable("store") {
+            continue;
+        }
         for chunk in parts.catalogue.all().chunks(CHUNK) {
             for entry in chunk {
                 if entry.idle.look(entry.mark()) && entry.sequence.is_quiet() {

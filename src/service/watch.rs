@@ -32,6 +32,12 @@ pub(super) struct Health {
 }
 
 impl Health {
+    /// Whether the part called `name` answered at the last look.
+    pub(super) fn is_reachable(&self, name: &str) -> bool {
+        let parts = self.parts.read().expect("never poisoned");
+        parts.get(name).is_none_or(|part| part.reachable)
+    }
+
     pub(super) fn parts(&self) -> Vec<PartStatus> {
         self.parts.read().expect("never poisoned").values().cloned().collect()
     }

@@ -87,6 +87,27 @@ async fn a_store_that_lost_a_key_repeats_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_takes_no_runway() {
+    for mode in [Mode::Segment, Mode::Strict] {
+        let cluster = Cluster::new().await;
+        cluster.create(&TypeSpec { mode, ..small(100, 100) }).await;
+        let node = cluster.node_set("a", |c| c.idle_after = Duration::from_secs(60)).await;
+        for _ in 0..20 {
+            node.next_id("order").await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cluster.store.set_fault(StoreFault::Down);
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        for _ in 0..50 {
+            node.next_id("order").await.unwrap_or_else(|e| panic!("{mode}: {e}"));
+        }
+        cluster.store.set_fault(StoreFault::None);
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(node.node_status().await.types_loaded, 0, "{mode}: it leaves later");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_store_holds_no_call_beyond_its_deadline() {
     let cluster = Cluster::new().await;
     cluster.create(&opaque(Mode::Strict, 16, 10)).await;
