@@ -122,3 +122,26 @@ async fn a_silent_store_holds_no_call_beyond_its_deadline() {
     assert!(began.elapsed() <= DEADLINE, "{error:?} after {:?}", began.elapsed());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_silent_dispatcher_does_not_hold_up_the_look_at_health() {
+    let cluster = Cluster::new().await;
+    let node = cluster.node("a").await;
+    for n in 0..60 {
+        let name = TypeName::parse(&format!("type-{n}")).unwrap();
+        cluster.create(&TypeSpec { name: name.clone(), ..small(100, 100) }).await;
+        node.next_id(name.as_str()).await.unwrap();
+    }
+    let main_up = async || {
+        let status = node.node_status().await;
+        status.parts.iter().find(|p| p.name == "main").unwrap().reachable
+    };
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(main_up().await);
+    cluster.network.set_latency(Duration::from_secs(9));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!main_up().await, "it is silent");
+    cluster.network.set_latency(Duration::from_millis(900));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(main_up().await, "it is back, but slow");
+}
+
