@@ -145,3 +145,18 @@ async fn a_silent_dispatcher_does_not_hold_up_the_look_at_health() {
     assert!(main_up().await, "it is back, but slow");
 }
 
+#[tokio::test(start_paused = true)]
+async fn after_a_loss_of_redis_the_order_is_that_of_the_cluster_again() {
+    let cluster = Cluster::new().await;
+    let options = TypeOptions { on_redis_loss: OnRedisLoss::Segment, ..TypeOptions::default() };
+    cluster.create(&TypeSpec { options, ..small(1_000, 1_000) }).await;
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    a.next_id("order").await.unwrap();
+    b.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::from_secs(9));
+    let alone = a.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::ZERO);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let id = b.next_id("order").await.unwrap();
+    assert!(id > alone, "{id} came after {alone}");
+}
