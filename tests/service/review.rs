@@ -160,3 +160,15 @@ async fn after_a_loss_of_redis_the_order_is_that_of_the_cluster_again() {
     let id = b.next_id("order").await.unwrap();
     assert!(id > alone, "{id} came after {alone}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_type_called_like_a_worker_id_disturbs_none() {
+    let cluster = Cluster::new().await;
+    cluster.create(&TypeSpec { mode: Mode::Snowflake, ..TypeSpec::new(order()) }).await;
+    let name = TypeName::parse("idgen:worker:10:0").unwrap();
+    let spec = TypeSpec { name: name.clone(), mode: Mode::Segment, ..small(100, 100) };
+    cluster.create(&spec).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    assert_eq!(node.next_id(name.as_str()).await.unwrap(), 1);
+}
