@@ -172,3 +172,18 @@ async fn a_type_called_like_a_worker_id_disturbs_none() {
     node.next_id("order").await.unwrap();
     assert_eq!(node.next_id(name.as_str()).await.unwrap(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_dispatcher_keeps_no_type_in_memory() {
+    let cluster = Cluster::new().await;
+    let node = cluster.node_set("a", |c| c.idle_after = Duration::from_secs(10)).await;
+    for n in 0..60 {
+        let name = TypeName::parse(&format!("type-{n}")).unwrap();
+        let spec = TypeSpec { name: name.clone(), mode: Mode::Segment, ..small(100, 100) };
+        cluster.create(&spec).await;
+        node.next_id(name.as_str()).await.unwrap();
+    }
+    cluster.network.set_latency(Duration::from_secs(9));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(node.node_status().await.types_loaded, 0);
+}
