@@ -2,7 +2,7 @@
 //! passes at once where everybody waits, so nothing here really sleeps.
 
 mod kinds;
-mod review;
 mod segment;
+mod stale;
 mod strict;
 mod support;

@@ -1,4 +1,5 @@
-//! What a node must not do when its settings, or the store, are older than it thinks.
+//! Settings, stores and dispatchers that are not what a node takes them for: older,
+//! silent, or back again.
 
 use std::collections::HashSet;
 use std::time::Duration;
