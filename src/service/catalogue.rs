@@ -114,6 +114,29 @@ impl TypeEntry {
         }
     }
 
+    /// The one that takes the place of `old`, of which nothing is used any more.
+    fn after(old: &TypeEntry, record: TypeRecord) -> Self {
+        let same_positions = old.record().mode == record.mode;
+        let entry = TypeEntry::new(record);
+        if same_positions {
+            entry.supply.succeed(&old.supply);
+            for leases in old.all_leases() {
+                let new = leases.shard.map_or_else(|| entry.leases(), |shard| entry.shard(shard));
+                new.settings_changed(leases.floor());
+            }
+        }
+        entry
+    }
+
+    /// Whether `record` lacks a key that ids were written with: the store went
+    /// back in time. Older reads of the same store, which may come late, lack
+    /// only the newest ones.
+    fn misses_keys(&self, record: &TypeRecord, anyway: bool) -> bool {
+        let held = &self.record().keys;
+        let is_older = !anyway && held.starts_with(&record.keys);
+        !record.keys.starts_with(held) && !is_older
+    }
+
     /// Its settings, as last read from the store.
     pub(super) fn settings(&self) -> Guard<Arc<Settings>> {
         self.settings.load()
@@ -255,20 +278,28 @@ impl Catalogue {
     pub(super) fn put(&self, record: TypeRecord, anyway: bool) -> Arc<TypeEntry> {
         self.missing.lock().expect("never poisoned").remove(&record.name);
         let mut entries = self.entries.write().expect("never poisoned");
-        match entries.get(&record.name) {
-            // One whose mode changed has issued nothing: it begins anew.
-            Some(entry) if entry.record().mode == record.mode => {
-                let entry = entry.clone();
+        let old = entries.get(&record.name).cloned();
+        let entry = match &old {
+            // One whose mode changed has issued nothing, and begins anew. So does
+            // one of which a key was lost: nothing is written with another.
+            Some(old) if old.record().mode != record.mode || old.misses_keys(&record, anyway) => {
+                Arc::new(TypeEntry::after(old, record))
+            }
+            Some(old) => {
                 drop(entries);
-                entry.update(record, anyway);
-                entry
+                old.update(record, anyway);
+                return old.clone();
             }
-            _ => {
-                let entry = Arc::new(TypeEntry::new(record));
-                entries.insert(entry.name.clone(), entry.clone());
-                entry
-            }
+            None => Arc::new(TypeEntry::new(record)),
+        };
+        entries.insert(entry.name.clone(), entry.clone());
+        drop(entries);
+        if let Some(old) = old {
+            // What is left of its leases is burnt.
+            old.close();
+            old.sequence.wake();
         }
+        entry
     }
 
     /// Forgets `entry`, if it is still the one of its name.
@@ -366,30 +397,51 @@ impl Parts {
     }
 
     /// Makes sure that the settings at hand tell the ids of `positions`: of an
-    /// opaque type, the key of their slice may be newer than the settings.
+    /// opaque type, the key of their slice may be newer than the settings; and
+    /// settings from before the first id of all may have changed since, which they
+    /// never do later. False where the store does not know of the positions.
     pub(super) async fn know(
         &self,
         entry: &Arc<TypeEntry>,
         positions: IdRange,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let knows = |entry: &TypeEntry| {
             let settings = entry.settings();
+            if !settings.record.has_issued() {
+                return false;
+            }
             let map = settings.writing.as_ref().ok().and_then(|w| w.map.as_ref());
             map.is_none_or(|map| map.knows(positions.last()))
         };
         if knows(entry) {
-            return Ok(());
+            return Ok(true);
         }
         let record = self
             .store
             .find_type(&entry.name)
             .await?
             .ok_or_else(|| Error::unknown_type(entry.name.as_str()))?;
-        entry.update(record, false);
-        match knows(entry) {
+        let newest = self.catalogue.put(record, false);
+        if !Arc::ptr_eq(&newest, entry) {
+            return Err(super::unavailable(format!(
+                "the settings of id type {} have just changed: try again",
+                entry.name
+            )));
+        }
+        Ok(knows(entry))
+    }
+
+    /// As [`know`](Self::know), where not to know is an error.
+    pub(super) async fn must_know(
+        &self,
+        entry: &Arc<TypeEntry>,
+        positions: IdRange,
+    ) -> Result<(), Error> {
+        match self.know(entry, positions).await? {
             true => Ok(()),
             false => Err(super::unavailable(format!(
-                "the range store does not know yet that it gave {positions} of id type {} away",
+                "the range store does not know that it gave {positions} of id type {} away: it \
+                 went back in time, and is being moved forward",
                 entry.name
             ))),
         }

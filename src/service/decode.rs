@@ -32,9 +32,10 @@ impl Parts {
         let entry = self.find(name, deadline).await?;
         let work = async {
             // As the store has it now: how far the type is, and its newest key.
-            if let Some(record) = self.store.find_type(&entry.name).await? {
-                self.catalogue.put(record, false);
-            }
+            let entry = match self.store.find_type(&entry.name).await? {
+                Some(record) => self.catalogue.put(record, false),
+                None => entry,
+            };
             let settings = entry.settings_held();
             let writing = settings.writing.as_ref().map_err(Error::clone)?;
             let read = read(&settings.record, writing, id)?;

@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Parts;
 use super::catalogue::TypeEntry;
+use super::instances::follow_loss;
 use super::segment::Leases;
 use crate::domain::IdRange;
 
@@ -57,6 +58,10 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        // What leaves now could not be read again, and its ids not go back.
+        if !parts.health.is_reachable("store") {
+            continue;
+        }
         for chunk in parts.catalogue.all().chunks(CHUNK) {
             let idle = chunk
                 .iter()
@@ -73,7 +78,7 @@ pub(super) async fn look_for_idle(parts: Arc<Parts>) {
 }
 
 /// The node forgets the type and gives back what it did not use.
-async fn leave(parts: &Parts, entry: &Arc<TypeEntry>) {
+async fn leave(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) {
     // Closed before it is forgotten: a new entry of this name must not hand out
     // ids while the old one still does.
     let tails = entry.close();
@@ -84,7 +89,7 @@ async fn leave(parts: &Parts, entry: &Arc<TypeEntry>) {
 }
 
 /// At a stop: gives back what no type will use any more, in a bounded time.
-pub(super) async fn give_everything_back(parts: &Parts) {
+pub(super) async fn give_everything_back(parts: &Arc<Parts>) {
     let entries = parts.catalogue.all();
     let all = futures_util::stream::iter(&entries)
         .for_each_concurrent(GIVE_BACK_JOBS, |entry| leave(parts, entry));
@@ -93,8 +98,9 @@ pub(super) async fn give_everything_back(parts: &Parts) {
     }
 }
 
-async fn give_back(parts: &Parts, entry: &TypeEntry, leases: &Leases, tails: Vec<IdRange>) {
-    let instance = parts.instances.get(entry.record().instance);
+async fn give_back(parts: &Arc<Parts>, entry: &TypeEntry, leases: &Leases, tails: Vec<IdRange>) {
+    // The next type must not wait for a time limit that this one has met already.
+    let instance = parts.instances.get(entry.record().instance).filter(|i| !i.is_lost());
     let mut tails = tails.into_iter();
     if entry.record().options.opaque.is_some() {
         // The store takes nothing back of these.
@@ -107,7 +113,11 @@ async fn give_back(parts: &Parts, entry: &TypeEntry, leases: &Leases, tails: Vec
         let forgotten = instance.dispatcher.withdraw(&entry.name, leases.shard, tail).await;
         let returned = match forgotten {
             Ok(true) => parts.store.give_back(&entry.name, leases.shard, tail).await,
-            Ok(false) | Err(_) => Ok(false),
+            Ok(false) => Ok(false),
+            Err(_) => {
+                follow_loss(parts, instance);
+                Ok(false)
+            }
         };
         if !matches!(returned, Ok(true)) {
             // Somebody has a range after it: so with all that lie below.

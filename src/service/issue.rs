@@ -178,7 +178,6 @@ impl Parts {
             if let Some(verdict) = entry.verdict() {
                 return Err(verdict);
             }
-            let writing = settings.writing.as_ref().map_err(Error::clone)?;
             let leases = entry.leases();
             let some = segment::acquire_some(self, &entry, leases, count as u64, deadline).await;
             let range = match some {
@@ -188,6 +187,10 @@ impl Parts {
                 }
                 some => some?,
             };
+            // Those from before may have changed up to the first id.
+            let settings = entry.settings_held();
+            check_leasable(&settings.record, count)?;
+            let writing = settings.writing.as_ref().map_err(Error::clone)?;
             let first = match &writing.map {
                 Some(map) => map.id(range.start(), None),
                 None => range.start(),

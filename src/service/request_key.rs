@@ -58,7 +58,7 @@ impl Parts {
             |_| Error::new(ErrorCode::Deadline, "the request key could not be looked up in time");
         let found = timeout_at(deadline, dispatcher.recall(&entry.name, keyed.key)).await;
         if let Some(text) = found.map_err(late)?.map_err(needs_redis)? {
-            return read(&text, keyed);
+            return self.replay(entry, &text, keyed, deadline).await;
         }
         let issued = self.grant(entry, settings, shard, keyed.order.count, deadline).await?;
         let text = write(&issued, keyed);
@@ -70,7 +70,7 @@ impl Parts {
             Ok(Ok(Remembered::Kept)) => Ok(issued),
             Ok(Ok(Remembered::Earlier(text))) => {
                 burn();
-                read(&text, keyed)
+                self.replay(entry, &text, keyed, deadline).await
             }
             Ok(Err(error)) => {
                 burn();
@@ -81,6 +81,32 @@ impl Parts {
                 Err(late(elapsed))
             }
         }
+    }
+
+    /// What was given before, perhaps by another node: this one may have to read
+    /// the type again to write the same ids.
+    async fn replay(
+        &self,
+        entry: &Arc<TypeEntry>,
+        text: &str,
+        keyed: Keyed<'_>,
+        deadline: Instant,
+    ) -> Result<Issued, Error> {
+        let issued = read(text, keyed)?;
+        let work = async {
+            for range in issued.granted.ranges() {
+                self.must_know(entry, range).await?;
+            }
+            Ok::<(), Error>(())
+        };
+        let late = |_| {
+            Error::new(
+                ErrorCode::Deadline,
+                format!("id type {} could not be read from the range store in time", entry.name),
+            )
+        };
+        timeout_at(deadline, work).await.map_err(late)??;
+        Ok(issued)
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
 use super::granted::Granted;
-use super::instances::follow_loss;
+use super::instances::{Instance, follow_loss};
 use super::segment;
 use super::{Parts, refill, unavailable};
 use crate::domain::options::period_of;
@@ -213,7 +213,7 @@ impl Driver {
         self.entry.supply.touch();
         self.parts.active.join(&self.entry);
         if goes_on_alone && instance.is_lost() {
-            return self.serve_alone(batch, wanted).await;
+            return self.serve_alone(batch, wanted, &instance).await;
         }
         self.parts.metrics.takes.inc();
         let take = instance.dispatcher.take(&self.entry.name, wanted);
@@ -248,9 +248,21 @@ impl Driver {
             }
             Some(true) => {}
         }
-        let current = self.drop_other_periods(&mut taken).await?;
-        for range in &taken.ranges {
-            self.parts.know(&self.entry, *range).await?;
+        let question = self.drop_other_periods(&mut taken);
+        let Some(current) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        let current = current?;
+        let question = self.knows(&taken.ranges);
+        let Some(known) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        if !known? {
+            // The store lost a key that these may have been written with.
+            self.parts.metrics.burnt_ids.inc_by(taken.ranges.iter().map(|r| r.len()).sum());
+            self.entry.supply.distrust(true);
+            self.starve();
+            return Ok(Then::Wait(POLL));
         }
         let in_order = self.hand_out(&taken.ranges, batch) && current;
         let due = taken.due || taken.left == 0;
@@ -289,7 +301,12 @@ impl Driver {
     }
 
     /// Redis is away: the node's own leases serve the batch.
-    async fn serve_alone(&self, batch: &mut VecDeque<Waiter>, wanted: u64) -> Result<Then, Error> {
+    async fn serve_alone(
+        &self,
+        batch: &mut VecDeque<Waiter>,
+        wanted: u64,
+        instance: &Instance,
+    ) -> Result<Then, Error> {
         let Some(first) = batch.front() else { return Ok(Then::Again) };
         let leases = self.entry.leases();
         // What is left from an earlier loss lies below what Redis gave since.
@@ -301,8 +318,17 @@ impl Driver {
             return Ok(Then::Again);
         };
         let range = range?;
+        if !self.entry.supply.set_alone(true) {
+            instance.went_on_alone(&self.entry);
+        }
         self.parts.metrics.alone_ids.inc_by(range.len());
         self.hand_out(&[range], batch);
+        if !instance.is_lost() {
+            // It came back meanwhile: see `follow_loss`.
+            self.entry.supply.set_alone(false);
+            self.entry.supply.distrust(true);
+            refill::start(&self.parts, &self.entry);
+        }
         Ok(Then::Again)
     }
 
@@ -321,6 +347,15 @@ impl Driver {
             !is_over
         });
         Ok(taken.ranges.len() == before)
+    }
+
+    async fn knows(&self, ranges: &[IdRange]) -> Result<bool, Error> {
+        for range in ranges {
+            if !self.parts.know(&self.entry, *range).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn starve(&self) {
@@ -418,6 +453,10 @@ impl Driver {
                 ErrorCode::Retired,
                 format!("id type {} is retired", self.entry.name),
             ));
+        }
+        if self.entry.is_closed() {
+            // The service looks the type up again.
+            return Some(unavailable("the id type was leaving the memory of the node: try again"));
         }
         self.entry.supply.verdict()
     }

@@ -34,6 +34,9 @@ pub(super) struct Supply {
     returned: AtomicI64,
     /// Whether the dispatcher gave ids below that: what it holds must go.
     distrusted: AtomicBool,
+    /// Whether this node gave ids of a strict type on its own, without the
+    /// dispatcher, and the dispatcher does not know yet.
+    alone: AtomicBool,
     /// What the store said of the history that was met last.
     known_history: Mutex<Option<KnownHistory>>,
     /// The history that was last counted as stale.
@@ -70,11 +73,18 @@ impl Supply {
             starving: AtomicBool::new(false),
             returned: AtomicI64::new(0),
             distrusted: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
             known_history: Mutex::default(),
             counted: Mutex::default(),
             rate: Mutex::default(),
             refill: Mutex::default(),
         }
+    }
+
+    /// Takes over what `old` knows of the ids that are gone.
+    pub(super) fn succeed(&self, old: &Supply) {
+        self.raise_floor(old.floor());
+        self.returned.fetch_max(old.returned(), Ordering::Relaxed);
     }
 
     /// The floor for the next range: above every end seen, and above every id
@@ -95,6 +105,11 @@ impl Supply {
 
     pub(super) fn is_distrusted(&self) -> bool {
         self.distrusted.load(Ordering::Relaxed)
+    }
+
+    /// Says whether this node gives ids on its own; whether it did before.
+    pub(super) fn set_alone(&self, alone: bool) -> bool {
+        self.alone.swap(alone, Ordering::Relaxed)
     }
 
     pub(super) fn raise_floor(&self, end: i64) {

@@ -4,7 +4,7 @@
 //! dispatcher, and a look at the health of everything. Each survives errors;
 //! what it missed it makes up for when the other side is back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -32,6 +32,12 @@ pub(super) struct Health {
 }
 
 impl Health {
+    /// Whether the part called `name` answered at the last look.
+    pub(super) fn is_reachable(&self, name: &str) -> bool {
+        let parts = self.parts.read().expect("never poisoned");
+        parts.get(name).is_none_or(|part| part.reachable)
+    }
+
     pub(super) fn parts(&self) -> Vec<PartStatus> {
         self.parts.read().expect("never poisoned").values().cloned().collect()
     }
@@ -44,6 +50,7 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     check_health(parts).await;
     parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
+    parts.tasks.spawn(until_stopped(parts.clone(), look_after_supply(parts.clone())));
     parts.tasks.spawn(until_stopped(parts.clone(), idle::look_for_idle(parts.clone())));
     Ok(())
 }
@@ -150,6 +157,16 @@ async fn look_after_health(parts: Arc<Parts>) {
     loop {
         ticks.tick().await;
         check_health(&parts).await;
+    }
+}
+
+/// Apart from health, because it asks for each type in use, which takes long
+/// where an instance is slow.
+async fn look_after_supply(parts: Arc<Parts>) {
+    let mut ticks = interval(HEALTH_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
         measure_supply(&parts).await;
     }
 }
@@ -197,6 +214,8 @@ async fn check_health(parts: &Arc<Parts>) {
 /// cluster, sees it; else of this node's own leases.
 async fn measure_supply(parts: &Arc<Parts>) {
     let metrics = &parts.metrics;
+    // An instance that does not answer for one type is not asked for the others.
+    let mut silent = BTreeSet::new();
     for entry in parts.active.all() {
         let labels = [entry.name.as_str()];
         let record = entry.record();
@@ -205,7 +224,12 @@ async fn measure_supply(parts: &Arc<Parts>) {
             Mode::Strict => {
                 let instance = parts.instances.get(record.instance);
                 let Some(instance) = instance else { continue };
-                view = instance.dispatcher.view(&entry.name).await.ok();
+                if !silent.contains(&record.instance) {
+                    view = instance.dispatcher.view(&entry.name).await.ok();
+                }
+                if view.is_none() {
+                    silent.insert(record.instance);
+                }
                 match &view {
                     Some(view) => {
                         let rate = entry.supply.rate(view.used, view.age_ms);

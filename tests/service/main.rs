@@ -4,5 +4,6 @@
 mod kinds;
 mod schedules;
 mod segment;
+mod stale;
 mod strict;
 mod support;

@@ -176,7 +176,7 @@ async fn admit(
         }
     }
     // The keys of opaque ids may have changed before the range was allocated.
-    parts.know(entry, range).await?;
+    parts.must_know(entry, range).await?;
     let expires = period.map(|span| parts.store_clock.instant_of(span.until_ms));
     if !leases.pool.add(Segment::new(range, allocation.update_id, expires)) {
         burn("order");

@@ -40,6 +40,11 @@ impl Leases {
         self.pool.news.notify_waiters();
     }
 
+    /// Above everything that was ever leased, as far as this node knows.
+    pub(super) fn floor(&self) -> i64 {
+        self.supply.floor()
+    }
+
     /// The type leaves the memory: see [`Pool::close`].
     pub(super) fn close(&self) -> Vec<IdRange> {
         self.pool.close()

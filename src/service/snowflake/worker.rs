@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::super::instances::Instance;
 use super::super::{Parts, unavailable};
 use super::tenancy::Tenancy;
+use crate::domain::gate_pass::SHARDS;
 use crate::domain::{Error, ErrorCode, IdRange, TypeName};
 use crate::ports::{StoreError, Tenure, Witness};
 
@@ -42,6 +43,9 @@ const RENEWALS: u32 = 8;
 const SHORTEST_RENEWAL: Duration = Duration::from_secs(1);
 /// Worker ids that are tried in a row, where the store has forgotten who has them.
 const LEASE_TRIES: usize = 4;
+/// Times are noted apart from the ranges of an id type that happens to be called
+/// like a worker id: under a shard that no type has.
+const NOT_A_SHARD: Option<u8> = Some(SHARDS);
 
 /// The worker ids of one width.
 pub(super) struct Pool {
@@ -356,7 +360,7 @@ impl Keeper {
     async fn overlaps(&self, worker: i64, from_ms: i64, until_ms: i64) -> Option<i64> {
         let (name, instance) = self.witness_of(worker)?;
         let range = IdRange::new(from_ms.max(1), until_ms).ok()?;
-        match instance.dispatcher.witness(&name, None, range).await {
+        match instance.dispatcher.witness(&name, NOT_A_SHARD, range).await {
             Ok(Witness::Overlaps { highest_end }) => Some(highest_end),
             Ok(Witness::Noted) => None,
             Err(error) => {
@@ -374,7 +378,7 @@ impl Keeper {
         if let Some((name, instance)) = self.witness_of(worker)
             && let Ok(unused) = IdRange::new(from_ms, until_ms)
         {
-            let _ = instance.dispatcher.withdraw(&name, None, unused).await;
+            let _ = instance.dispatcher.withdraw(&name, NOT_A_SHARD, unused).await;
         }
     }
 
