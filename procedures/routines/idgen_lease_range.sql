@@ -174,6 +174,9 @@ BEGIN
         CONCAT('id type "', LEFT(v_name, 32), '" has used up its period, whose highest number is ', v_max_id));
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45007, MESSAGE_TEXT = v_message;
     END IF;
+    -- A range takes at most a hundredth of what is left, but min_range in any
+    -- case: a burst must not use up a type that has few ids.
+    SET v_length = LEAST(v_length, GREATEST((v_max - v_start + 1) DIV 100, v_min_range));
     -- v_max is at most 2^63 - 2 and v_start at most v_max: no step overflows.
     SET v_length = LEAST(v_length, v_max - v_start + 1);
     SET v_end = v_start + v_length;

@@ -88,6 +88,11 @@ impl From<Error> for Denied {
 /// number below it, a position still fits in 63 bits.
 pub const HIGHEST_PERIOD: i64 = i64::MAX >> TypeOptions::PERIOD_BITS;
 
+/// A range takes at most this part of what is left, but `min_range` in any case:
+/// a burst on a type with few ids, or a node that died with its leases, must not
+/// use them up.
+const SHARE: i64 = 100;
+
 /// The next range of `sequence`, which is that of `record` or of the requested
 /// shard of it, and its update id.
 ///
@@ -128,7 +133,8 @@ pub fn next_range(
         return Err(exhausted(record, request.shard).into());
     }
     let last_length = sequence.last_range.map(|l| l as u64);
-    let length = next_length(record.sizing(), last_length, request.usage) as i64;
+    let wanted = next_length(record.sizing(), last_length, request.usage) as i64;
+    let length = wanted.min(((last - start + 1) / SHARE).max(record.min_range));
     // `last` is at most i64::MAX - 1, so the sum below cannot overflow.
     let end = start.saturating_add(length).min(last + 1);
     let range = IdRange::new(start, end).expect("start is at least 1 and at most last");

@@ -174,6 +174,11 @@ impl Format {
         (width > 1).then_some(highest)
     }
 
+    /// Whether it writes a check character.
+    pub fn has_check(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Check(_)))
+    }
+
     /// Whether it writes a date.
     pub fn has_date(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Date(_)))

@@ -25,7 +25,9 @@ use crate::domain::calendar::Zone;
 use crate::domain::format::Format;
 use crate::domain::gate_pass::SHARDS;
 use crate::domain::id_map::IdMap;
-use crate::domain::{Error, ErrorCode, IdRange, Mode, State, TypeName, TypeRecord};
+use crate::domain::opaque::slice_start;
+use crate::domain::options::position_in;
+use crate::domain::{Error, ErrorCode, IdRange, Mode, PeriodSpan, State, TypeName, TypeRecord};
 use crate::ports::StoreError;
 
 /// A type that does not exist may exist after so long: below the second
@@ -208,6 +210,18 @@ impl TypeEntry {
         self.closed.load(Ordering::SeqCst)
     }
 
+    /// The first position that is not outdated: by its period, of a calendar
+    /// series, or by its key, of an opaque type.
+    pub(super) fn least_position(&self, period: Option<PeriodSpan>) -> i64 {
+        let record = self.record();
+        let newest_key = record.keys.last().zip(record.options.opaque);
+        let by_key = newest_key.map_or(0, |(newest, opaque)| {
+            let highest = record.options.highest_number(record.mode, record.max_id);
+            slice_start(newest.from_slice, highest, opaque)
+        });
+        by_key.max(period.map_or(0, |period| position_in(period.number, 0)))
+    }
+
     /// Why nobody gets an id, whatever is at hand.
     pub(super) fn verdict(&self) -> Option<Error> {
         let settings = self.settings();
@@ -234,6 +248,13 @@ impl TypeEntry {
             return;
         }
         let next_id = new.record.next_id;
+        if new.record.keys.len() > before.record.keys.len() {
+            // A new key counts at once, not when the ranges at hand are used up.
+            let least = self.least_position(None);
+            for leases in self.all_leases() {
+                leases.burn_to(least - 1);
+            }
+        }
         self.supply.raise_floor(next_id);
         self.supply.forgive();
         self.sequence.wake();

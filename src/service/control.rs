@@ -4,11 +4,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
 use super::api::{NodeStatus, TypeStatus};
+use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
 use crate::domain::{
-    Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OpaqueKey, TypeChange, TypeName,
-    TypeRecord, TypeSpec,
+    Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OnRedisLoss, OpaqueKey, TypeChange,
+    TypeName, TypeRecord, TypeSpec,
 };
 use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
 use std::sync::Arc;
@@ -27,6 +28,18 @@ impl Parts {
         spec.validate()?;
         if spec.mode == Mode::Snowflake {
             snowflake::check_new(self, &spec.options.snowflake.unwrap_or_default())?;
+        }
+        if let Some(sites) = spec.options.sites
+            && self.config.site != Some(sites.site)
+        {
+            return Err(Error::invalid(
+                "sites.site",
+                format!(
+                    "sites.site {} is not the site of this node: make the type through a node of \
+                     that site, which was started with store.site {}",
+                    sites.site, sites.site
+                ),
+            ));
         }
         if spec.options.opaque.is_some() && spec.key.is_none() {
             spec.key = Some(self.draw_key());
@@ -85,7 +98,14 @@ impl Parts {
     pub(super) fn node_status(&self) -> NodeStatus {
         let parts = self.health.parts();
         let draining = self.draining.load(Ordering::Relaxed);
-        let dispatches = parts.iter().any(|p| p.name != "store" && p.reachable);
+        // Types that need no Redis are served without it.
+        let needs_none = |entry: &Arc<TypeEntry>| {
+            let settings = entry.settings();
+            settings.record.mode != Mode::Strict
+                || settings.record.options.on_redis_loss == OnRedisLoss::Segment
+        };
+        let dispatches = parts.iter().any(|p| p.name != "store" && p.reachable)
+            || self.active.all().iter().any(needs_none);
         NodeStatus {
             node: self.config.node.clone(),
             version: env!("CARGO_PKG_VERSION"),

@@ -14,6 +14,10 @@ use crate::domain::{Error, ErrorCode, Mode, TypeRecord};
 /// characters, the prefix of up to 256 bytes perhaps many times among them.
 const MAX_TEXT: usize = 8_192;
 
+/// Clocks of nodes and of the store are not further apart, where anybody looks
+/// after them.
+const CLOCKS_APART_MS: i64 = 60_000;
+
 /// What a text says before anything is looked up.
 enum Read {
     /// An id.
@@ -84,8 +88,11 @@ impl Parts {
             period: calendar.map(|period| period.first_day(period_of(position)).date()),
             app_id: record.options.app_id,
             at_ms,
-            // The log may have been pruned; of a shard only the log knows.
-            issued: range.is_some() || (shard.is_none() && position < record.next_id),
+            // The log may have been pruned; of a shard and of a period only it knows.
+            issued: range.is_some()
+                || (shard.is_none()
+                    && calendar.is_none()
+                    && (record.first_id..record.next_id).contains(&position)),
             range_first: range.as_ref().map(|range| range.range.start()),
             range_count: range.as_ref().map(|range| range.range.len() as i64),
             node: range.map(|range| range.owner),
@@ -107,6 +114,8 @@ impl Parts {
         }
         let parts = layout.decompose(id);
         let at_ms = layout.unix_ms(parts.time);
+        // The first tenure of a worker id begins with time itself.
+        let is_too_old = at_ms < record.created_ms - CLOCKS_APART_MS;
         let tenure = self.workers.tenure_at(layout.worker_bits, parts.worker, at_ms).await?;
         Ok(Decoded {
             id: Some(id),
@@ -114,8 +123,8 @@ impl Parts {
             worker: Some(parts.worker),
             sequence: Some(parts.sequence),
             at_ms: Some(at_ms),
-            issued: tenure.is_some(),
-            node: tenure.map(|tenure| tenure.holder),
+            issued: tenure.is_some() && !is_too_old,
+            node: tenure.filter(|_| !is_too_old).map(|tenure| tenure.holder),
             ..decoded
         })
     }
@@ -142,10 +151,26 @@ fn read(record: &TypeRecord, writing: &Writing, text: &str) -> Result<Read, Erro
             Ok(Read::Position(position_in(period, number)))
         }
         (Ok(parsed), None) => Ok(Read::Id(number(parsed.number)?)),
-        // The number alone, as nextId gives it.
-        (Err(error), None) => text.parse().map(Read::Id).map_err(|_| error),
+        // The number alone, as nextId gives it; but not a text whose check
+        // character is wrong.
+        (Err(error), None) => match text.parse() {
+            Ok(id) if !(format.has_check() && is_as_long(record, writing, id, text)) => {
+                Ok(Read::Id(id))
+            }
+            _ => Err(error),
+        },
         (Err(error), Some(_)) => Err(error),
     }
+}
+
+/// Whether `text` is as long as the text of the number that it is.
+fn is_as_long(record: &TypeRecord, writing: &Writing, id: i64, text: &str) -> bool {
+    let date = writing.zone.moment(0);
+    let as_long = |prefix| {
+        let written = writing.format.as_ref().map(|format| format.write(prefix, id.max(0), date));
+        written.is_some_and(|written| written.len() == text.len())
+    };
+    as_long(record.prefix.as_str()) || as_long("")
 }
 
 fn number(number: u64) -> Result<i64, Error> {

@@ -237,8 +237,8 @@ fn check_order(record: &TypeRecord, order: Order<'_>, as_text: bool) -> Result<O
         return Err(Error::invalid(
             "name",
             format!(
-                "id type {name} is a calendar series, whose numbers restart: its ids are texts; \
-                 call nextStringId"
+                "id type {name} is a calendar series, whose numbers restart: its ids are texts; ask \
+                 for texts (nextStringId, --text, as=text)"
             ),
         ));
     }
@@ -262,7 +262,10 @@ fn check_order(record: &TypeRecord, order: Order<'_>, as_text: bool) -> Result<O
         (Mode::Sharded, Some(pass)) => Ok(Some(shard_of(pass))),
         (Mode::Sharded, None) => Err(Error::invalid(
             "gate_pass",
-            format!("gate_pass is missing: id type {name} is sharded; call nextShardedId"),
+            format!(
+                "gate_pass is missing: id type {name} is sharded (nextShardedId, --gate-pass, \
+                 gate_pass=)"
+            ),
         )),
         (_, Some(_)) => Err(Error::invalid(
             "gate_pass",

@@ -20,7 +20,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use super::catalogue::TypeEntry;
 use super::instances::Instance;
 use super::{Parts, unavailable};
-use crate::domain::options::period_of;
 use crate::domain::{Error, Usage};
 use crate::ports::{
     Allocation, LockOutcome, NextRange, Publication, PublishOutcome, StoreError, View,
@@ -153,8 +152,9 @@ async fn refill_under_lock(
     let view = instance.dispatcher.view(&entry.name).await?;
     entry.supply.raise_floor(view.highest_end());
     let period = parts.current_period(entry).await?;
-    let is_over = |position| period.is_some_and(|p| period_of(position) < p.number);
-    let replaces = entry.supply.is_distrusted() || view.next().is_some_and(is_over);
+    let least = entry.least_position(period);
+    let is_outdated = view.next().is_some_and(|position| position < least);
+    let replaces = entry.supply.is_distrusted() || is_outdated;
     if !view.is_due() && !replaces {
         return Ok(Outcome::Done);
     }

@@ -25,7 +25,6 @@ use super::granted::Granted;
 use super::instances::{Instance, follow_loss};
 use super::segment;
 use super::{Parts, refill, unavailable};
-use crate::domain::options::period_of;
 use crate::domain::{Error, ErrorCode, IdRange, OnRedisLoss, State};
 use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
@@ -248,7 +247,7 @@ impl Driver {
             }
             Some(true) => {}
         }
-        let question = self.drop_other_periods(&mut taken);
+        let question = self.drop_outdated(&mut taken);
         let Some(current) = self.while_somebody_waits(batch, question).await else {
             return Ok(Then::Again);
         };
@@ -332,19 +331,18 @@ impl Driver {
         Ok(Then::Again)
     }
 
-    /// Of a calendar series, drops what belongs to a period that is over; false
-    /// where there was some, so that a range of this period must come.
-    async fn drop_other_periods(&self, taken: &mut Taken) -> Result<bool, Error> {
-        let Some(period) = self.parts.current_period(&self.entry).await? else {
-            return Ok(true);
-        };
+    /// Drops what belongs to a period that is over, or to a key that was replaced;
+    /// false where there was some, so that a newer range must come.
+    async fn drop_outdated(&self, taken: &mut Taken) -> Result<bool, Error> {
+        let period = self.parts.current_period(&self.entry).await?;
+        let least = self.entry.least_position(period);
         let before = taken.ranges.len();
         taken.ranges.retain(|range| {
-            let is_over = period_of(range.start()) < period.number;
-            if is_over {
+            let is_outdated = range.start() < least;
+            if is_outdated {
                 self.parts.metrics.burnt_ids.inc_by(range.len());
             }
-            !is_over
+            !is_outdated
         });
         Ok(taken.ranges.len() == before)
     }

@@ -61,6 +61,9 @@ async fn faults_and_restores_meet_every_kind() {
     store.create_type(&wanted, "test").await.unwrap();
     let request = || NextRange { shard: Some(5), ..NextRange::of(name, "test") };
     let range = store.next_range(request()).await.unwrap().range;
+    let plain = TypeName::parse("plain").unwrap();
+    store.create_type(&TypeSpec::new(plain.clone()), "test").await.unwrap();
+    let whole = store.next_range(NextRange::of(&plain, "test")).await.unwrap().range;
     let backup = store.snapshot();
     let key = OpaqueKey::new([2; 32]);
     let record = async || store.find_type(name).await.unwrap().unwrap();
@@ -73,8 +76,8 @@ async fn faults_and_restores_meet_every_kind() {
     assert_eq!((record().await.next_id, record().await.keys.len()), (range.end(), 1));
 
     store.set_fault(StoreFault::LostAnswer);
-    store.give_back(name, Some(5), range).await.unwrap_err();
-    assert_eq!(record().await.next_id, 1, "it happened");
+    store.give_back(&plain, None, whole).await.unwrap_err();
+    assert_eq!(store.find_type(&plain).await.unwrap().unwrap().next_id, 1, "it happened");
     store.rotate_key(name, &key, "test").await.unwrap_err();
     assert_eq!(record().await.keys.len(), 2, "it happened");
 

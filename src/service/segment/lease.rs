@@ -116,7 +116,10 @@ async fn lease_one(
             shard: leases.shard,
             period,
             usage: Some(lease_usage(record.sizing(), last, consumed, elapsed_ms)),
-            floor: leases.supply.floor(),
+            floor: leases.supply.floor().max(match leases.shard {
+                None => entry.supply.floor(),
+                Some(_) => 0,
+            }),
             ..NextRange::of(&entry.name, &parts.config.node)
         };
         let allocation = match parts.store.next_range(request).await {

@@ -66,6 +66,12 @@ impl Leases {
         self.pool.growth(span)
     }
 
+    /// Whether ids were taken here for longer than `span`, so that a rate says something.
+    pub(super) fn is_older_than(&self, span: Duration) -> bool {
+        let (_, _, elapsed_ms) = self.pool.measure();
+        u128::from(elapsed_ms) >= span.as_millis()
+    }
+
     /// What is at hand.
     pub(super) fn local(&self) -> LocalSupply {
         let (left, ranges) = self.pool.left();
