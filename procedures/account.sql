@@ -18,3 +18,7 @@ GRANT SELECT ON idgen_node_instances TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_changes TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_ranges TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_histories TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_shards TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_type_keys TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_workers TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_past_workers TO 'idgen_app'@'%';

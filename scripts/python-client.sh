@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs tests/clients/python/client.py: scripts/python-client.sh HOST PORT [TYPE]
+# Runs tests/clients/python/client.py: scripts/python-client.sh HOST PORT [TYPE …]
 #
 # Prepares what it needs under target/python-client, once: a virtual
 # environment with the `thrift` package, and the code made from the IDL, made

@@ -13,7 +13,7 @@ use crate::adapters::embedded::EmbeddedStore;
 use crate::adapters::memory::MemoryDispatcher;
 use crate::adapters::mysql::{self, MysqlOptions, MysqlStore};
 use crate::adapters::redis::{RedisDispatcher, RedisOptions};
-use crate::adapters::system::SystemEntropy;
+use crate::adapters::system::{SystemClock, SystemEntropy};
 use crate::cli::Wiring;
 use crate::cli::exit::{self, Failure};
 use crate::cli::schema::SchemaReport;
@@ -23,7 +23,7 @@ use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
 use crate::front::http::{self, Access, BoundHttp, HttpConfig};
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use crate::lifecycle::StopSignals;
-use crate::ports::{Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError};
+use crate::ports::{Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds};
 use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use crate::telemetry;
 
@@ -176,6 +176,7 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
         idle_timeout: settings.thrift.idle_timeout,
         message_timeout: settings.thrift.message_timeout,
         drain: settings.node.drain,
+        ..ThriftConfig::new(settings.thrift.addr)
     })
     .await
     .map_err(|e| {
@@ -191,18 +192,22 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     let access = token::resolve(settings).map_err(Failure::failed)?;
     let redis =
         RedisOptions { timeout: settings.redis.timeout, ca_file: settings.redis.ca_file.clone() };
-    let (store, memory, store_kind): (Arc<dyn RangeStore>, _, _) = match &settings.store.mysql {
-        Some(_) => {
-            let store = MysqlStore::connect(mysql_options(&settings.store)?)
-                .await
-                .map_err(|e| failure(e.into()))?;
-            (Arc::new(store), None, "mysql")
-        }
-        None => {
-            let store = EmbeddedStore::open(&settings.data).map_err(|e| failure(e.into()))?;
-            (Arc::new(store), Some(Arc::new(MemoryDispatcher::new(&SystemEntropy))), "embedded")
-        }
-    };
+    let (store, workers, memory, store_kind): (Arc<dyn RangeStore>, Arc<dyn WorkerIds>, _, _) =
+        match &settings.store.mysql {
+            Some(_) => {
+                let store = MysqlStore::connect(mysql_options(&settings.store)?)
+                    .await
+                    .map_err(|e| failure(e.into()))?;
+                let store = Arc::new(store);
+                (store.clone(), store, None, "mysql")
+            }
+            None => {
+                let store = EmbeddedStore::open(&settings.data).map_err(|e| failure(e.into()))?;
+                let store = Arc::new(store);
+                let memory = Arc::new(MemoryDispatcher::new(&SystemEntropy));
+                (store.clone(), store, Some(memory), "embedded")
+            }
+        };
     let factory = Dispatchers { redis, memory };
     if let Some(url) = &settings.redis.url {
         register_default(&*store, &factory, url).await?;
@@ -216,9 +221,18 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
             max_waiting: settings.node.max_waiting,
             refill_jobs: settings.refill.jobs,
             takeover_grace: settings.refill.takeover_grace,
+            idle_after: settings.node.idle_after,
+            worker_lease: settings.node.worker_lease,
+            site: settings.store.site,
             store_kind,
         },
-        ports: Ports { store, factory: Arc::new(factory), entropy: Arc::new(SystemEntropy) },
+        ports: Ports {
+            store,
+            workers,
+            factory: Arc::new(factory),
+            entropy: Arc::new(SystemEntropy),
+            clock: Arc::new(SystemClock),
+        },
         access: match access {
             AdminAccess::Token { token, .. } => Access::Token(token.reveal().to_owned()),
             AdminAccess::Closed(how) => Access::Closed(how.to_owned()),
@@ -235,7 +249,7 @@ async fn register_default(
     factory: &Dispatchers,
     url: &str,
 ) -> Result<(), Failure> {
-    let known = store.instances().await.map_err(|e| failure(e.into()))?;
+    let known = store.connections().await.map_err(|e| failure(e.into()))?;
     if known.iter().any(|i| i.url != InstanceRecord::MEMORY_URL) {
         return Ok(());
     }

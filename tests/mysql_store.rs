@@ -2,16 +2,18 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use idgen::adapters::mysql::{MysqlOptions, MysqlStore, doctor};
 use idgen::adapters::system::unix_ms;
+use idgen::domain::allocation::{Denied, Request, Sequence};
 use idgen::domain::{
-    ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, TypeChange, TypeName,
-    TypeSpec, Usage, allocation,
+    ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, Mode, Period,
+    PeriodSpan, TypeChange, TypeName, TypeOptions, TypeSpec, Usage, allocation,
 };
-use idgen::ports::{NextRange, RangeStore, StoreError, conformance};
+use idgen::ports::{NextRange, RangeStore, StoreError, WorkerIds, conformance};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use support::mariadb::MariaDb;
@@ -36,8 +38,16 @@ macro_rules! on_both {
 
 on_both!(
     conforms,
+    worker_ids_conform,
     sixteen_callers_share_one_type,
     the_rule_of_the_domain_holds,
+    the_rule_holds_for_shards_and_periods,
+    the_rules_of_options_hold_for_calls_by_hand,
+    a_period_may_end_while_a_call_waits,
+    thirty_two_nodes_lease_renew_and_release,
+    a_renewal_in_the_last_moment_counts,
+    no_tenure_begins_before_the_floor,
+    old_tenures_are_forgotten,
     names_are_checked_byte_by_byte,
     highest_numbers_by_call,
     a_failure_in_the_middle_leaves_nothing,
@@ -57,7 +67,7 @@ fn name(text: &str) -> TypeName {
 }
 
 fn request(name: &TypeName) -> NextRange<'_> {
-    NextRange { name, target: None, usage: None, floor: 0, owner: "test" }
+    NextRange::of(name, "test")
 }
 
 async fn store(db: &TestDb) -> Arc<MysqlStore> {
@@ -81,6 +91,12 @@ async fn conforms(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let store: Arc<dyn RangeStore> = store(&db).await;
     conformance::range_store(store).await;
+}
+
+async fn worker_ids_conform(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store: Arc<dyn WorkerIds> = store(&db).await;
+    conformance::worker_ids(store).await;
 }
 
 async fn sixteen_callers_share_one_type(server: &SqlServer) {
@@ -156,7 +172,8 @@ async fn the_rule_of_the_domain_holds(server: &SqlServer) {
             0 => record.next_id + (draw() % 1_000) as i64,
             _ => (draw() % record.next_id as u64) as i64,
         };
-        let expected = allocation::next_range(&record, usage, floor).unwrap();
+        let asked = Request { usage, floor, ..Request::default() };
+        let expected = allocation::next_range(&record, Sequence::of(&record), &asked).unwrap();
         let request = NextRange { usage, floor, ..request(&spec.name) };
         let given = store.next_range(request).await.unwrap();
         let what = format!("{record:?} {usage:?} {floor}");
@@ -164,6 +181,362 @@ async fn the_rule_of_the_domain_holds(server: &SqlServer) {
         cut += usize::from(given.range.len() as i64 == change.max_range.unwrap());
     }
     assert!(cut > 10 && cut < 190, "the cases are not all alike: {cut}");
+}
+
+/// As [`the_rule_of_the_domain_holds`], for positions that are more than one
+/// plain sequence.
+async fn the_rule_holds_for_shards_and_periods(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let mut pass = TypeSpec::new(name("pass"));
+    pass.mode = Mode::Sharded;
+    pass.max_id = 40_000 << 14;
+    pass.options.app_id = Some(7);
+    let store = with_type(&db, &pass).await;
+    let mut daily = TypeSpec::new(name("daily"));
+    daily.first_id = 5;
+    daily.max_id = 40_000;
+    daily.options.calendar = Some(Period::Daily);
+    daily.options.format = Some("{date:yyMMdd}{seq:05}".into());
+    store.create_type(&daily, "test").await.unwrap();
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 8
+    };
+    let mut shards: BTreeMap<u8, Sequence> = BTreeMap::new();
+    let (mut given, mut refused) = (0, 0);
+    for _ in 0..300 {
+        let sharded = draw() % 2 == 0;
+        let spec = if sharded { &pass } else { &daily };
+        let record = store.find_type(&spec.name).await.unwrap().unwrap();
+        let shard = sharded.then(|| (draw() % 5) as u8);
+        let day = 19_000 + (draw() % 4) as i64;
+        let period = PeriodSpan { number: day, from_ms: 0, until_ms: i64::MAX };
+        let period = (!sharded).then_some(period);
+        let floor = match (draw() % 6, sharded) {
+            (0, true) => (draw() % 50_000) as i64,
+            (0, false) => ((day + 1) << 40) + (draw() % 50_000) as i64,
+            (1, false) => day << 40,
+            _ => 0,
+        };
+        let usage = (draw() % 3 != 0)
+            .then(|| Usage { consumed: draw() % 100_000, elapsed_ms: 1 + draw() % 60_000_000 });
+        let sequence = match shard {
+            Some(shard) => *shards.entry(shard).or_insert(Sequence::fresh(&record)),
+            None => Sequence::of(&record),
+        };
+        let asked = Request { shard, period, usage, floor, now_ms: unix_ms() };
+        let expected = allocation::next_range(&record, sequence, &asked);
+        let request = NextRange { shard, period, usage, floor, ..request(&spec.name) };
+        let what = format!("{request:?} {sequence:?}");
+        match (store.next_range(request).await, expected) {
+            (Ok(told), Ok(expected)) => {
+                assert_eq!((told.range, told.update_id), expected, "{what}");
+                if let Some(shard) = shard {
+                    let length = Some(told.range.len() as i64);
+                    let sequence = Sequence { next_id: told.range.end(), last_range: length };
+                    shards.insert(shard, sequence);
+                }
+                given += 1;
+            }
+            (Err(StoreError::Refused(told)), Err(Denied::Rule(expected))) => {
+                assert_eq!((told.code, told.field), (expected.code, expected.field), "{what}");
+                refused += 1;
+            }
+            (told, expected) => panic!("{what}: {told:?}, not {expected:?}"),
+        }
+    }
+    assert!(given > 50 && refused > 20, "the cases are not all alike: {given} {refused}");
+}
+
+/// What a DBA passes by hand meets the same rules as what a node passes, and is
+/// stored as the node would write it.
+async fn the_rules_of_options_hold_for_calls_by_hand(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    with_type(&db, &TypeSpec::new(name("first"))).await;
+    let mut conn = admin(&db).await;
+    let (high, key) = (TypeSpec::HIGHEST_ID, "ab".repeat(32));
+    let day = r#""calendar":"daily","format":"{date:yyMMdd}{seq:06}""#;
+    let long = "x".repeat(256);
+    let cases = [
+        ("strict", "{}".to_owned(), 1, high),
+        ("strict", r#" { "at_limit" : "error", "on_redis_loss":"fail", "format" : null } "#.into(), 1, high),
+        ("strict", r#"{"at_limit":"cycle"}"#.into(), 10, 99),
+        ("strict", r#"{"at_limit":"stop"}"#.into(), 1, high),
+        ("strict", r#"{"at_limit":7}"#.into(), 1, high),
+        ("strict", r#"{"on_redis_loss":"segment"}"#.into(), 1, high),
+        ("segment", r#"{"on_redis_loss":"segment"}"#.into(), 1, high),
+        ("strict", r#"{"format":"A-{seq:09}-é\"\\"}"#.into(), 1, 999_999_999),
+        ("strict", r#"{"format":"{seq:09}"}"#.into(), 1, 1_000_000_000),
+        ("strict", r#"{"format":"{{seq:02}}{seq36:03}"}"#.into(), 1, 46_655),
+        ("strict", r#"{"format":"{seq36:03}"}"#.into(), 1, 46_656),
+        ("strict", r#"{"format":"{seq62:011}"}"#.into(), 1, high),
+        ("strict", r#"{"format":"{seq62:010}"}"#.into(), 1, high),
+        ("strict", r#"{"format":"{seq:019}"}"#.into(), 1, high),
+        ("strict", format!(r#"{{"format":"{long}{{seq}}"}}"#), 1, high),
+        ("strict", r#"{"format":5}"#.into(), 1, high),
+        ("strict", r#"{"time_zone":"Asia/Shanghai"}"#.into(), 1, high),
+        ("strict", format!(r#"{{{day},"time_zone":"Asia/Shanghai"}}"#), 1, 999_999),
+        ("strict", format!("{{{day}}}"), 1, 1_000_000),
+        ("strict", r#"{"calendar":"daily","format":"{date:yyMMdd}{seq}"}"#.into(), 1, (1 << 40) - 2),
+        ("strict", r#"{"calendar":"daily","format":"{date:yyMMdd}{seq}"}"#.into(), 1, (1 << 40) - 1),
+        ("strict", r#"{"calendar":"weekly","format":"{date:yyMMdd}{seq}"}"#.into(), 1, 999),
+        ("strict", r#"{"calendar":"daily"}"#.into(), 1, 999),
+        ("strict", r#"{"calendar":"daily","format":"{seq}"}"#.into(), 1, 999),
+        ("sharded", format!(r#"{{"app_id":1,{day}}}"#), 1, 999_999),
+        ("strict", format!(r#"{{"at_limit":"cycle",{day}}}"#), 1, 999_999),
+        ("strict", format!(r#"{{"opaque":{{}},{day}}}"#), 1, 999_999),
+        ("segment", format!(r#"{{"sites":{{"count":2,"site":0}},{day}}}"#), 1, 999_999),
+        ("segment", r#"{"opaque":{}}"#.into(), 1, 16_000_000),
+        ("segment", r#"{"opaque":{}}"#.into(), 1, 15_999_999),
+        ("strict", r#"{"opaque":{"slices":1024}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{"slices":1025}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{"slices":0}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{"slices":1.5}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{"slices":"8"}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{"size":8}}"#.into(), 1, high),
+        ("strict", r#"{"opaque":5}"#.into(), 1, high),
+        ("strict", r#"{"opaque":{},"at_limit":"cycle"}"#.into(), 1, high),
+        ("sharded", r#"{"opaque":{},"app_id":3}"#.into(), 1, high),
+        ("sharded", r#"{"opaque":{},"app_id":3}"#.into(), 1, 16_000_000),
+        ("sharded", "{}".into(), 1, high),
+        ("sharded", r#"{"app_id":0}"#.into(), 1, 32_767),
+        ("sharded", r#"{"app_id":255}"#.into(), 2, 32_767),
+        ("sharded", r#"{"app_id":256}"#.into(), 1, high),
+        ("sharded", r#"{"app_id":-1}"#.into(), 1, high),
+        ("sharded", r#"{"app_id":"7"}"#.into(), 1, high),
+        ("sharded", r#"{"app_id":1e2}"#.into(), 1, high),
+        ("sharded", r#"{"app_id":99999999999999999999}"#.into(), 1, high),
+        ("segment", r#"{"app_id":7}"#.into(), 1, high),
+        ("segment", r#"{"sites":{"count":3,"site":2}}"#.into(), 1, 1_000),
+        ("segment", r#"{"sites":{"count":3,"site":3}}"#.into(), 1, 1_000),
+        ("segment", r#"{"sites":{"count":1,"site":0}}"#.into(), 1, 1_000),
+        ("segment", r#"{"sites":{"count":1024,"site":1023}}"#.into(), 1, 2_046),
+        ("segment", r#"{"sites":{"count":1024,"site":1023}}"#.into(), 1, 2_047),
+        ("segment", r#"{"sites":{"count":1024,"site":1023}}"#.into(), 1, 10),
+        ("segment", r#"{"sites":{"count":1025,"site":0}}"#.into(), 1, high),
+        ("segment", r#"{"sites":{"count":2}}"#.into(), 1, high),
+        ("strict", r#"{"sites":{"count":2,"site":0}}"#.into(), 1, high),
+        ("segment", r#"{"sites":{"count":2,"site":1},"opaque":{"slices":2}}"#.into(), 1, 4_000_001),
+        ("segment", r#"{"sites":{"count":2,"site":1},"opaque":{"slices":2}}"#.into(), 1, 4_000_000),
+        ("segment", r#"{"sites":{"count":2,"site":1},"at_limit":"cycle"}"#.into(), 1, 100),
+        ("snowflake", "{}".into(), 1, high),
+        ("snowflake", "{}".into(), 2, high),
+        ("snowflake", "{}".into(), 1, high - 1),
+        ("snowflake", r#"{"at_limit":"cycle"}"#.into(), 1, high),
+        ("snowflake", r#"{"opaque":{}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"time_bits":28,"worker_bits":11,"sequence_bits":24,"unit":"s","epoch_ms":0}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"time_bits":27}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"time_bits":54}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"worker_bits":0}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"worker_bits":21}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"sequence_bits":25}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"epoch_ms":-1}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"unit":"m"}}"#.into(), 1, high),
+        ("snowflake", r#"{"snowflake":{"time_bits":42}}"#.into(), 1, high),
+        ("strict", r#"{"snowflake":{}}"#.into(), 1, high),
+        ("snowflake", r#"{"format":"{seq:018}"}"#.into(), 1, high),
+        ("snowflake", r#"{"format":"S{seq36:013}"}"#.into(), 1, high),
+        ("strict", r#"{"colour":"red"}"#.into(), 1, high),
+        ("strict", r#"{"at_limit,format":"x"}"#.into(), 1, high),
+        ("strict", "5".into(), 1, high),
+        ("strict", "{\"at_limit\":".into(), 1, high),
+        ("strict", "".into(), 1, high),
+        ("fast", "{}".into(), 1, high),
+    ];
+    let (mut legal, mut illegal) = (0, 0);
+    for (index, (mode, text, first, max)) in cases.iter().enumerate() {
+        let what = format!("{mode} {text} {first} {max}");
+        let rule = Mode::parse(mode).and_then(|mode| {
+            let options = TypeOptions::from_json(text)?;
+            options.validate(mode, *first, *max)?;
+            Ok((mode, options))
+        });
+        let opaque = text.contains("opaque");
+        let answer = conn
+            .exec_drop(
+                "CALL idgen_create_type(?, ?, NULL, NULL, ?, ?, NULL, NULL, NULL, NULL, NULL, NULL, ?, ?, NULL)",
+                (format!("case-{index}"), mode, first, max, text, opaque.then_some(&key)),
+            )
+            .await;
+        match rule {
+            Ok((mode, options)) => {
+                answer.unwrap_or_else(|error| panic!("{what}: {error}"));
+                let stored: Vec<(String, i64)> = conn
+                    .exec(
+                        "SELECT options, max_position FROM idgen_types WHERE name = ?",
+                        (format!("case-{index}"),),
+                    )
+                    .await
+                    .unwrap();
+                let expected = (options.to_json(), options.max_position(mode, *max));
+                assert_eq!(stored, [expected], "{what}");
+                legal += 1;
+            }
+            // A text that is no JSON of options breaks at whatever is met first.
+            Err(error) => {
+                let number = errno(answer);
+                let field = field_of(number);
+                let same = error.field == Some(field) || error.field == Some("options");
+                assert!(number > 45_100 && same, "{what}: {number} {field}, not {error:?}");
+                illegal += 1;
+            }
+        }
+    }
+    assert!(legal > 20 && illegal > 40, "{legal} {illegal}");
+}
+
+/// The field that docs/dba-guide.md gives to an error number.
+fn field_of(number: u16) -> &'static str {
+    let guide = include_str!("../docs/dba-guide.md");
+    let row = guide.split(&format!("| {number} | `")).nth(1);
+    row.and_then(|row| row.split('`').next()).unwrap_or("no row in the guide")
+}
+
+/// The clock is read behind the lock: a call that waited into the next period
+/// gets nothing of the old one.
+async fn a_period_may_end_while_a_call_waits(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let mut daily = TypeSpec::new(name("daily"));
+    daily.max_id = 999_999;
+    daily.options.calendar = Some(Period::Daily);
+    daily.options.format = Some("{date:yyMMdd}{seq:06}".into());
+    let store = with_type(&db, &daily).await;
+    let mut other = admin(&db).await;
+    other.query_drop("START TRANSACTION").await.unwrap();
+    other.query_drop("SELECT id FROM idgen_type WHERE name = 'daily' FOR UPDATE").await.unwrap();
+    let until_ms = store.ping().await.unwrap() + 700;
+    let waiting = tokio::spawn({
+        let (store, name) = (store.clone(), daily.name.clone());
+        async move {
+            let period = Some(PeriodSpan { number: 19_000, from_ms: 0, until_ms });
+            store.next_range(NextRange { period, ..request(&name) }).await
+        }
+    });
+    // Until the server's own clock says that the period is over.
+    while store.ping().await.unwrap() < until_ms {
+        tokio::task::yield_now().await;
+    }
+    other.query_drop("ROLLBACK").await.unwrap();
+    match waiting.await.unwrap() {
+        Err(StoreError::WrongPeriod { now_ms }) => assert!(now_ms >= until_ms, "{now_ms}"),
+        answer => panic!("the period was over: {answer:?}"),
+    }
+    assert_eq!(store.range_log(&daily.name, 9).await.unwrap(), [], "nothing happened");
+}
+
+/// No worker id twice, and nobody is told of a deadlock.
+async fn thirty_two_nodes_lease_renew_and_release(server: &SqlServer) {
+    let mut db = TestDb::new(server).await;
+    db.app.pool_max = 32;
+    db.app.timeout = Duration::from_secs(60);
+    let store = store(&db).await;
+    let nodes: Vec<_> = (0..32)
+        .map(|node| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut spans = Vec::new();
+                for round in 0..8 {
+                    let (holder, token) = (format!("node-{node}"), format!("{node}-{round}"));
+                    // 32 worker ids: one is always free for who released one.
+                    let held = store.lease_worker(5, &holder, &token, 60_000).await.unwrap();
+                    let longer = store.renew_worker(5, held.worker, &token, 90_000).await.unwrap();
+                    assert!(longer.until_ms >= held.until_ms);
+                    let used = held.now_ms.max(held.from_ms);
+                    assert!(store.release_worker(5, held.worker, &token, used).await.unwrap());
+                    spans.push((held.worker, held.from_ms, used));
+                }
+                spans
+            })
+        })
+        .collect();
+    let mut spans = Vec::new();
+    for node in nodes {
+        spans.extend(node.await.unwrap());
+    }
+    assert_eq!(spans.len(), 256);
+    spans.retain(|(_, from, until)| from < until);
+    spans.sort();
+    for pair in spans.windows(2) {
+        let ((worker, _, until), (next, from, _)) = (pair[0], pair[1]);
+        assert!(worker != next || until <= from, "two holders: {pair:?}");
+    }
+}
+
+/// A lease that has chosen a worker id whose holder renews it at the same time
+/// looks again, and chooses another one.
+async fn a_renewal_in_the_last_moment_counts(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = store(&db).await;
+    for token in ["a", "b"] {
+        store.lease_worker(1, "node", token, 60_000).await.unwrap();
+    }
+    server.sql(&db.name, "UPDATE idgen_worker SET until_ms = 5 + worker");
+    let mut renewal = admin(&db).await;
+    renewal.query_drop("START TRANSACTION").await.unwrap();
+    let far = i64::MAX / 2;
+    let renew = format!("UPDATE idgen_worker SET until_ms = {far} WHERE bits = 1 AND worker = 0");
+    renewal.query_drop(renew).await.unwrap();
+    let lease = tokio::spawn({
+        let store = store.clone();
+        async move { store.lease_worker(1, "heir", "heir", 60_000).await }
+    });
+    // It holds the pool while it waits for the worker id that it has chosen.
+    let mut other = admin(&db).await;
+    let look = "SELECT bits FROM idgen_worker_pool WHERE bits = 1 FOR UPDATE NOWAIT";
+    while other.query_drop(look).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    renewal.query_drop("COMMIT").await.unwrap();
+    let tenure = lease.await.unwrap().unwrap();
+    assert_eq!((tenure.worker, tenure.from_ms), (1, 6), "worker id 0 was renewed");
+}
+
+/// What docs/dba-guide.md says to do after a restore.
+async fn no_tenure_begins_before_the_floor(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = store(&db).await;
+    let held = store.lease_worker(1, "old", "old", 60_000).await.unwrap();
+    assert!(store.release_worker(1, held.worker, "old", held.now_ms).await.unwrap());
+    let floor = store.ping().await.unwrap() + 700;
+    server.sql(&db.name, &format!("UPDATE idgen_worker_pool SET floor_ms = {floor}"));
+    let error = store.lease_worker(1, "new", "new", 60_000).await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::Unavailable, "{error}");
+    while store.ping().await.unwrap() < floor {
+        tokio::task::yield_now().await;
+    }
+    for token in ["one", "two"] {
+        let tenure = store.lease_worker(1, "new", token, 60_000).await.unwrap();
+        assert_eq!(tenure.from_ms, floor, "also that of a worker id that was used before");
+    }
+}
+
+async fn old_tenures_are_forgotten(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = store(&db).await;
+    for token in ["a", "b"] {
+        store.lease_worker(1, "node", token, 60_000).await.unwrap();
+    }
+    let day = 86_400_000;
+    let now = store.ping().await.unwrap();
+    let (old, kept) = (now - 401 * day, now - 399 * day);
+    server.sql(
+        &db.name,
+        &format!(
+            "UPDATE idgen_worker SET from_ms = {kept}, until_ms = {kept} + 5 WHERE worker = 0; \
+             INSERT INTO idgen_worker_log VALUES (1, 0, 0, {old}, 'older'), (1, 0, {old}, {kept}, 'old'), \
+             (1, 1, 0, {old}, 'of another')"
+        ),
+    );
+    assert!(store.tenure_at(1, 0, 5).await.unwrap().is_some());
+    store.lease_worker(1, "node", "c", 60_000).await.unwrap();
+    let left = server.sql(&db.name, "SELECT holder FROM idgen_worker_log ORDER BY holder");
+    assert_eq!(left, "node\nof another\nold", "the older one ended more than 400 days ago");
+    assert_eq!(store.tenure_at(1, 0, 5).await.unwrap(), None);
+    assert_eq!(store.tenure_at(1, 0, old).await.unwrap().unwrap().holder, "old");
 }
 
 async fn names_are_checked_byte_by_byte(server: &SqlServer) {
@@ -194,7 +567,7 @@ async fn names_are_checked_byte_by_byte(server: &SqlServer) {
     ] {
         for call in [
             "CALL idgen_next_range(?, NULL, NULL, NULL, NULL, NULL, NULL)",
-            "CALL idgen_create_type(?,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
+            "CALL idgen_create_type(?,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
             "CALL idgen_add_redis_instance(?, 'redis://h', NULL)",
             "CALL idgen_type_status(?)",
         ] {
@@ -496,19 +869,19 @@ async fn lax_sessions_are_refused_too(server: &SqlServer) {
         ("idgen_next_range('lax', NULL, NULL, -1, 5, 0, NULL)".to_owned(), 45114),
         (
             format!(
-                "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL)"
+                "idgen_alter_type('lax', NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
             ),
             45106,
         ),
         (
             format!(
-                "idgen_alter_type('lax', {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+                "idgen_alter_type('lax', {huge}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
             ),
             45006,
         ),
         (
             format!(
-                "idgen_alter_type('lax', NULL, NULL, NULL, NULL, NULL, NULL, NULL, {huge}, NULL, NULL)"
+                "idgen_alter_type('lax', NULL, NULL, NULL, NULL, NULL, NULL, NULL, {huge}, NULL, NULL, NULL, NULL)"
             ),
             45110,
         ),

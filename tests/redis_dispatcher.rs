@@ -9,7 +9,7 @@ use idgen::adapters::redis::{RedisDispatcher, RedisOptions};
 use idgen::domain::{IdRange, TypeName};
 use idgen::ports::conformance;
 use idgen::ports::{
-    DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, TakeOutcome,
+    DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, TakeOutcome, Witness,
 };
 use support::TempFolder;
 use support::redis::RedisServer;
@@ -137,6 +137,41 @@ async fn everything_flushed_is_stale_and_scripts_come_back() {
     assert!(is_stale(&*dispatcher).await);
     publish(&*dispatcher, 1_001, 2_001).await;
     assert!(!is_stale(&*dispatcher).await);
+}
+
+#[tokio::test]
+async fn keys_are_as_documented() {
+    let server = RedisServer::start();
+    let dispatcher = connect(&server.url());
+    let life = Duration::from_secs(600);
+    dispatcher.remember(&name(), "key-1", "text", life).await.unwrap();
+    let first = i64::MAX - 1_000;
+    for k in 0..18 {
+        let range = IdRange::new(first + 10 * k, first + 10 * k + 10).unwrap();
+        let answer = dispatcher.witness(&name(), Some(9), range).await.unwrap();
+        assert_eq!(answer, Witness::Noted);
+    }
+    publish(&*dispatcher, 1, 1_001).await;
+
+    let key = "idgen:{order}:leases";
+    assert_eq!(server.cli(&["ttl", key]), "-1", "a witness is kept for ever");
+    let field = |name: &str| server.cli(&["hget", key, name]);
+    assert_eq!(field("end:9"), (first + 180).to_string());
+    assert_eq!(field("below:9"), (first + 20).to_string());
+    let ranges = field("ranges:9");
+    assert_eq!(ranges.split(' ').count(), 16);
+    assert!(ranges.starts_with(&format!("{}-{} ", first + 20, first + 30)), "{ranges}");
+    let request = "idgen:{order}:request:key-1";
+    assert_eq!(server.cli(&["get", request]), "text");
+    let left: u64 = server.cli(&["pttl", request]).parse().unwrap();
+    assert!((1..=600_000).contains(&left), "{left} ms");
+
+    let slot = |key: &str| server.cli(&["cluster", "keyslot", key]);
+    let keys = server.cli(&["keys", "*"]);
+    assert_eq!(keys.lines().count(), 3, "{keys}");
+    for key in keys.lines().chain(["idgen:{order}:request:{x}"]) {
+        assert_eq!(slot(key), slot("idgen:{order}"), "{key}");
+    }
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@ mod support;
 
 use idgen::adapters::mysql::schema::{self, Fault, Finding};
 use idgen::adapters::mysql::{MysqlOptions, MysqlStore, sql};
-use idgen::domain::{InstanceSpec, TypeName, TypeSpec};
-use idgen::ports::{RangeStore, StoreError};
+use idgen::domain::{
+    InstanceSpec, Period, PeriodSpan, TypeChange, TypeName, TypeOptions, TypeSpec,
+};
+use idgen::ports::{NextRange, RangeStore, StoreError};
 use support::sql_server::{SqlServer, TestDb};
 
 macro_rules! on_both {
@@ -37,6 +39,8 @@ on_both!(
     an_owner_of_the_database_is_enough,
     the_printed_script_makes_the_same,
     every_procedure_by_the_command_line_client,
+    every_kind_by_the_command_line_client,
+    version_1_goes_on_as_version_2,
 );
 
 fn objects() -> usize {
@@ -51,7 +55,7 @@ async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
 
     let first = schema::apply(&db.admin).await.unwrap();
     assert_eq!((first.from, first.to), (None, schema::current_version()));
-    assert_eq!(first.migrations, ["V1__strict_core"]);
+    assert_eq!(first.migrations, ["V1__strict_core", "V2__every_kind"]);
     assert_eq!((first.created.len(), first.unchanged), (objects(), 0));
     assert!(first.replaced.is_empty());
     let report = schema::check(&db.admin).await.unwrap();
@@ -190,9 +194,12 @@ async fn a_changed_migration_is_an_error(server: &SqlServer) {
         "{error:?}"
     );
     let report = schema::check(&db.admin).await.unwrap();
-    let expected =
-        Finding { kind: "migration", name: "V1__strict_core".into(), fault: Fault::Differs };
-    assert_eq!(report.findings, [expected]);
+    let differs = |migration: &sql::Source| Finding {
+        kind: "migration",
+        name: migration.name.into(),
+        fault: Fault::Differs,
+    };
+    assert_eq!(report.findings, sql::MIGRATIONS.iter().map(differs).collect::<Vec<_>>());
 }
 
 /// Also for a node that is running, with its statements prepared.
@@ -268,7 +275,7 @@ async fn the_printed_script_makes_the_same(server: &SqlServer) {
 /// Calls, with what the client must print: a piece of the table, or the error.
 const BY_HAND: &[(&str, &str)] = &[
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45002 (45000) at line 1: no Redis instance is registered: add one with idgen_add_redis_instance",
     ),
     (
@@ -284,67 +291,67 @@ const BY_HAND: &[(&str, &str)] = &[
         "ERROR 45005 (45000) at line 1: a Redis instance called \"main\" exists already",
     ),
     (
-        "idgen_create_type('order', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-        "ERROR 45102 (45000) at line 1: mode is not known; this version has: strict",
+        "idgen_create_type('order', 'fast', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "ERROR 45102 (45000) at line 1: mode is not known; this version has: strict, segment, sharded, snowflake",
     ),
     (
-        "idgen_create_type('order', NULL, 'a\tb', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, 'a\tb', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
     ),
     (
-        "idgen_create_type('order', NULL, _utf8mb4 X'61C285', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, _utf8mb4 X'61C285', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix must not hold control characters",
     ),
     (
-        "idgen_create_type('order', NULL, REPEAT('é', 65), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, REPEAT('é', 65), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45103 (45000) at line 1: prefix has 65 characters; the limit is 64",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, REPEAT('é', 32768), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, REPEAT('é', 32768), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45104 (45000) at line 1: description has 65536 bytes; the limit is 65535",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45105 (45000) at line 1: first_id 0 is out of range: it must be from 1 to 9223372036854775806",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, 10, 9, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, 10, 9, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45106 (45000) at line 1: max_id 9 is out of range: it must be from 10 to 9223372036854775806",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45107 (45000) at line 1: min_range 0 is out of range: it must be from 1 to 1000000000000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, 999, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45108 (45000) at line 1: max_range 999 is out of range: it must be from 1000 to 1000000000000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45109 (45000) at line 1: load_interval_ms 0 is out of range: it must be from 1 to 86400000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45110 (45000) at line 1: load_percentage 1.5 is out of range: it must be from 0 to 1",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 10, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 10, NULL, NULL, NULL, NULL)",
         "ERROR 45111 (45000) at line 1: lock_ttl_ms 10 is out of range: it must be from 1000 to 600000",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'nope', NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'nope', NULL, NULL, NULL)",
         "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, REPEAT('x', 129))",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, REPEAT('x', 129))",
         "ERROR 45113 (45000) at line 1: actor has 129 characters; the limit is 128",
     ),
     (
-        "idgen_create_type('order', 'strict', 'O-', 'orders', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', 'ann')",
+        "idgen_create_type('order', 'strict', 'O-', 'orders', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', NULL, NULL, 'ann')",
         "| order | strict | active | O-     | orders      |",
     ),
     (
-        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         "ERROR 45005 (45000) at line 1: an id type called \"order\" exists already",
     ),
     (
@@ -401,11 +408,11 @@ const BY_HAND: &[(&str, &str)] = &[
         "ERROR 45118 (45000) at line 1: count 0 is out of range: it must be from 1 to 1000000000000",
     ),
     (
-        "idgen_alter_type('order', 1, 'ORD-', NULL, 29504, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "idgen_alter_type('order', 1, 'ORD-', NULL, 29504, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
         "| order | strict | active | ORD-   | orders      |",
     ),
     (
-        "idgen_alter_type('order', 1, 'X', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "idgen_alter_type('order', 1, 'X', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
         "ERROR 45006 (45000) at line 1: id type \"order\" has version 2, not 1: read it again",
     ),
     (
@@ -459,9 +466,275 @@ async fn every_procedure_by_the_command_line_client(server: &SqlServer) {
     // The table of the documentation lists every number that is raised.
     let guide = include_str!("../docs/dba-guide.md");
     for source in sql::ROUTINES {
-        for part in source.text.split("MYSQL_ERRNO = 45").skip(1) {
-            let row = format!("| 45{} |", &part[..3]);
+        for errno in sql::raised(source) {
+            let row = format!("| {errno} |");
             assert!(guide.contains(&row), "{row} is not in docs/dba-guide.md");
         }
+    }
+}
+
+/// A key that is easy to find where it must not be.
+const KEY: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
+
+/// As [`BY_HAND`], for the kinds of ids beyond a plain sequence. `KEY` stands
+/// for a key.
+const KINDS_BY_HAND: &[(&str, &str)] = &[
+    ("idgen_add_redis_instance('main', 'redis://redis:6379/0', 'ann')", "|  1 | main |"),
+    (
+        "idgen_create_type('pass', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45126 (45000) at line 1: app_id is missing: a sharded type needs one, from 0 to 255",
+    ),
+    (
+        "idgen_create_type('pass', 'sharded', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"app_id\": 7}', NULL, 'ann')",
+        "| {\"app_id\":7} |",
+    ),
+    (
+        "idgen_next_range('pass', NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45138 (45000) at line 1: shard NULL is out of range: it must be from 0 to 63",
+    ),
+    (
+        "idgen_lease_range('pass', 64, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45138 (45000) at line 1: shard 64 is out of range: it must be from 0 to 63",
+    ),
+    (
+        "idgen_lease_range('pass', 63, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "|        1 |   1001 |       101 |   1000 |",
+    ),
+    (
+        "idgen_lease_range('pass', 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "|        1 |   1001 |       101 |   1000 |",
+    ),
+    (
+        "idgen_reserve('pass', 5, NULL, 'ann')",
+        "ERROR 45102 (45000) at line 1: mode of id type \"pass\": a sharded type has no block to reserve",
+    ),
+    (
+        "idgen_type_status('pass')",
+        "| pass | active | sharded |    1001 | 9223372036854775806 | 36028797018961840 |",
+    ),
+    ("idgen_give_back('pass', 0, 900, 1001)", "|          1 |"),
+    ("idgen_give_back('pass', 0, 900, 1001)", "|          0 |"),
+    (
+        "idgen_give_back('pass', 0, 900, 900)",
+        "ERROR 45140 (45000) at line 1: end 900 is out of range: it must be from 901 to 9223372036854775807",
+    ),
+    (
+        "idgen_create_type('invoice', 'strict', 'R', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"calendar\": \"daily\"}', NULL, 'ann')",
+        "ERROR 45122 (45000) at line 1: a calendar series needs a format that holds the date, such as {date:yyMMdd}{seq:06}",
+    ),
+    (
+        "idgen_create_type('invoice', 'strict', 'R', NULL, NULL, 1000000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"calendar\": \"daily\", \"format\": \"{date:yyMMdd}{seq:06}\"}', NULL, 'ann')",
+        "ERROR 45122 (45000) at line 1: format has room for numbers up to 999999, but max_id is 1000000: widen it or lower max_id",
+    ),
+    (
+        "idgen_create_type('invoice', 'strict', 'R', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"calendar\": \"daily\", \"format\": \"{prefix}{date:yyMMdd}{seq:06}\", \"time_zone\": \"Asia/Shanghai\"}', NULL, 'ann')",
+        "| {\"format\":\"{prefix}{date:yyMMdd}{seq:06}\",\"calendar\":\"daily\",\"time_zone\":\"Asia/Shanghai\"} |",
+    ),
+    (
+        "idgen_next_range('invoice', NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45139 (45000) at line 1: period is missing: id type \"invoice\" is a calendar series",
+    ),
+    (
+        "idgen_lease_range('invoice', NULL, 8388608, 0, 9, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45139 (45000) at line 1: period 8388608 is out of range: it must be from 0 to 8388607",
+    ),
+    (
+        "idgen_lease_range('invoice', NULL, 19000, 0, 9, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ms, outside the period that was asked for of id type \"invoice\"",
+    ),
+    (
+        "idgen_lease_range('invoice', NULL, 19000, 0, 99999999999999, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "| 20890720927744001 | 20890720927745001 |",
+    ),
+    (
+        "idgen_type_status('invoice')",
+        "| invoice | active | strict | 20890720927745001 | 999999 |   998999 |",
+    ),
+    (
+        "idgen_create_type('coupon', 'segment', NULL, NULL, NULL, 48000000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"opaque\": {}}', NULL, 'ann')",
+        "ERROR 45137 (45000) at line 1: key must be 64 hexadecimal digits, drawn at random: an opaque type needs one",
+    ),
+    (
+        "idgen_create_type('coupon', 'segment', NULL, NULL, NULL, 48000000, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'KEY', 'ann')",
+        "ERROR 45137 (45000) at line 1: key is for opaque types only",
+    ),
+    (
+        "idgen_create_type('coupon', 'segment', NULL, NULL, NULL, 48000000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"opaque\": {}}', 'KEYKEY', 'ann')",
+        "ERROR 45137 (45000) at line 1: key must be 64 hexadecimal digits, drawn at random: an opaque type needs one",
+    ),
+    (
+        "idgen_create_type('coupon', 'segment', NULL, NULL, NULL, 48000000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"opaque\": {}}', 'KEY', 'ann')",
+        "| {\"opaque\":{\"slices\":16}} |",
+    ),
+    ("idgen_rotate_key('coupon', 'KEY', 'ann')", "|        1 | 3000001 | 48000000 |"),
+    ("idgen_reserve('coupon', 5, 42000005, 'ann')", "| 45000001 | 45000006 | 45000005 |"),
+    (
+        "idgen_rotate_key('coupon', 'KEY', 'ann')",
+        "ERROR 45007 (45000) at line 1: id type \"coupon\" is in the last of its 16 slices: there is none for another key",
+    ),
+    (
+        "idgen_rotate_key('pass', 'KEY', 'ann')",
+        "ERROR 45125 (45000) at line 1: id type \"pass\" is not opaque: it has no key to change",
+    ),
+    (
+        "idgen_create_type('user', 'segment', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"sites\": {\"count\": 2, \"site\": 1}}', NULL, 'ann')",
+        "| 9223372036854775806 | 4611686018427387902 |",
+    ),
+    (
+        "idgen_create_type('ticket', 'strict', NULL, NULL, NULL, 5000, NULL, NULL, NULL, NULL, NULL, NULL, '{\"at_limit\": \"cycle\"}', NULL, 'ann')",
+        "|    5000 | 9223372036854775806 |",
+    ),
+    (
+        "idgen_create_type('event', 'snowflake', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"snowflake\": {\"worker_bits\": 11}}', NULL, 'ann')",
+        "ERROR 45133 (45000) at line 1: snowflake.time_bits 41, worker_bits 11 and sequence_bits 12 are 64 together: an id has 63",
+    ),
+    (
+        "idgen_create_type('event', 'snowflake', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "| event | snowflake | active |",
+    ),
+    (
+        "idgen_next_range('event', NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "ERROR 45102 (45000) at line 1: mode of id type \"event\" is snowflake: its ids come in no ranges",
+    ),
+    (
+        "idgen_alter_type('pass', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'segment', '{}', 'ann')",
+        "ERROR 45102 (45000) at line 1: mode of id type \"pass\" cannot change from sharded: it has issued ids; make a new type",
+    ),
+    (
+        "idgen_alter_type('pass', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{\"app_id\": 8}', 'ann')",
+        "ERROR 45126 (45000) at line 1: app_id cannot change once ids were issued, because ids could repeat: make a new type",
+    ),
+    ("idgen_lease_worker(1, 'node-1', 'a', 60000)", "|    1 |      0 |       0 |"),
+    ("idgen_lease_worker(1, 'node-2', 'b', 60000)", "|    1 |      1 |       0 |"),
+    ("idgen_lease_worker(1, 'node-1', 'a', 60000)", "|    1 |      0 |       0 |"),
+    (
+        "idgen_lease_worker(1, 'node-3', 'c', 60000)",
+        "ERROR 45012 (45000) at line 1: all 2 worker ids of 1 bits are taken; the next one becomes free in ",
+    ),
+    ("idgen_renew_worker(1, 0, 'a', 90000)", "|    1 |      0 |       0 |"),
+    (
+        "idgen_renew_worker(1, 0, 'a ', 90000)",
+        "ERROR 45013 (45000) at line 1: worker id 0 of 1 bits is not held under this token any more",
+    ),
+    ("idgen_release_worker(1, 0, 'a', 5)", "|        1 |"),
+    ("idgen_release_worker(1, 0, 'a', 5)", "|        0 |"),
+    (
+        "idgen_release_worker(1, 0, 'a', NULL)",
+        "ERROR 45145 (45000) at line 1: used_until_ms is missing: above every time value that was put into an id",
+    ),
+    ("idgen_lease_worker(1, 'node-3', 'c', 60000)", "|    1 |      0 |       5 |"),
+    (
+        "idgen_lease_worker(0, 'node-3', 'c', 60000)",
+        "ERROR 45141 (45000) at line 1: bits 0 is out of range: it must be from 1 to 20",
+    ),
+    (
+        "idgen_lease_worker(1, '', 'c', 60000)",
+        "ERROR 45142 (45000) at line 1: holder is missing: it must have 1 to 128 printable characters",
+    ),
+    (
+        "idgen_lease_worker(1, 'node-3', 'c\t', 60000)",
+        "ERROR 45143 (45000) at line 1: token must not hold control characters",
+    ),
+    (
+        "idgen_lease_worker(1, 'node-3', 'c', 999)",
+        "ERROR 45144 (45000) at line 1: ttl_ms 999 is out of range: it must be from 1000 to 86400000",
+    ),
+];
+
+async fn every_kind_by_the_command_line_client(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    for (call, expected) in KINDS_BY_HAND {
+        let call = call.replace("KEY", KEY);
+        let output = server.client(&db.name, &format!("CALL {call}"), &["--table"]);
+        let (shown, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let said = if output.status.success() { &shown } else { &error };
+        // How wide a column is says nothing.
+        let words =
+            |text: &str| text.split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
+        assert!(words(said).contains(&words(expected)), "{call}\nexpected {expected}\ngot {said}");
+        // The client repeats the call; the server must not.
+        let told = said.lines().find(|line| line.starts_with("ERROR")).unwrap_or(&shown);
+        assert!(!told.to_lowercase().contains(&KEY[..16]), "{call}: {told}");
+    }
+    let secrets = format!(
+        "SELECT COUNT(*) FROM idgen_changes WHERE CONCAT_WS('', before_json, after_json) LIKE '%{}%'",
+        &KEY[..16]
+    );
+    assert_eq!(server.sql(&db.name, &secrets), "0");
+    let workers = server.sql(
+        &db.name,
+        "SELECT worker, holder, from_ms, is_released FROM idgen_workers ORDER BY worker",
+    );
+    assert_eq!(workers, "0\tnode-3\t5\t0\n1\tnode-2\t0\t0");
+}
+
+/// A database as version 1 made it, with a type that was used.
+fn version_1(server: &SqlServer) -> TestDb {
+    let db = TestDb::empty(server);
+    for statement in sql::statements(sql::MIGRATIONS[0].text) {
+        server.sql(&db.name, statement);
+    }
+    let script = schema::print();
+    let table = script.find("CREATE TABLE IF NOT EXISTS idgen_schema_history").unwrap();
+    let record = script.find("INSERT IGNORE INTO idgen_schema_history").unwrap();
+    for at in [table, record] {
+        server.sql(&db.name, script[at..].split(";\n").next().unwrap());
+    }
+    server.sql(
+        &db.name,
+        "INSERT INTO idgen_redis_instance VALUES (1, 'main', 'redis://h', 5); \
+         INSERT INTO idgen_type VALUES (3, 'order', 'strict', 'active', 'O-', 'orders', 1, 5001, \
+           9000, 1000, 100000000, 600000, 0.1, 10000, 1000, 77, 1, 'aaa', 4, 5, 6); \
+         INSERT INTO idgen_type_history VALUES (3, 'aaa', 1, 5); \
+         INSERT INTO idgen_range_log VALUES \
+           (7, 3, 1, 4001, 5, 'next', 'node', 1, 'aaa', 1, 1, 0), \
+           (8, 3, 4001, 5001, 77, 'next', 'node', 1, 'aaa', 1, 1, 0); \
+         UPDATE idgen_counter SET value = 12",
+    );
+    db
+}
+
+async fn version_1_goes_on_as_version_2(server: &SqlServer) {
+    let order = TypeName::parse("order").unwrap();
+    let half_done = version_1(server);
+    for statement in sql::statements(sql::MIGRATIONS[1].text).take(6) {
+        // By one client each, so that a step that was not prepared fails.
+        if statement.contains("SET @idgen_step") {
+            let step = format!("{statement}; PREPARE s FROM @idgen_step; EXECUTE s");
+            server.sql(&half_done.name, &step);
+        }
+    }
+    for db in [version_1(server), half_done] {
+        let report = schema::apply(&db.admin).await.unwrap();
+        assert_eq!((report.from, report.to), (Some(1), 2));
+        assert_eq!(report.migrations, ["V2__every_kind"]);
+        assert!(schema::check(&db.admin).await.unwrap().is_clean());
+        db.create_account(server);
+        let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
+        let record = store.find_type(&order).await.unwrap().expect("it is still there");
+        assert_eq!((record.next_id, record.max_id, record.max_position), (5_001, 9_000, 9_000));
+        assert_eq!(record.options, TypeOptions::default());
+        let log = store.range_log(&order, 9).await.unwrap();
+        assert_eq!(log.iter().map(|e| e.range.start()).collect::<Vec<_>>(), [4_001, 1]);
+        assert_eq!(store.find_range(&order, None, 4_000).await.unwrap().as_ref(), log.last());
+        let next = NextRange::of(&order, "test");
+        let given = store.next_range(next.clone()).await.unwrap();
+        assert_eq!((given.range.start(), given.range.len()), (5_001, 1_000), "no id twice");
+        // Its limit is still its limit, also when it is changed.
+        let change = TypeChange { max_id: Some(6_500), ..TypeChange::default() };
+        assert_eq!(store.alter_type(&order, &change, "test").await.unwrap().max_position, 6_500);
+        let last = store.next_range(next.clone()).await.unwrap();
+        assert_eq!((last.range.start(), last.range.end()), (6_001, 6_501));
+        store.next_range(next).await.unwrap_err();
+        // The old limit of next_id is gone, where the server had it.
+        let mut daily = TypeSpec::new(TypeName::parse("invoice").unwrap());
+        daily.max_id = 999_999;
+        daily.options.calendar = Some(Period::Daily);
+        daily.options.format = Some("{date:yyMMdd}{seq:06}".into());
+        store.create_type(&daily, "test").await.unwrap();
+        let period = Some(PeriodSpan { number: 19_000, from_ms: 0, until_ms: i64::MAX });
+        let given = store.next_range(NextRange { period, ..NextRange::of(&daily.name, "test") });
+        assert_eq!(given.await.unwrap().range.start(), (19_000 << 40) + 1);
     }
 }

@@ -6,6 +6,8 @@
 mod bad_input;
 #[path = "thrift_front/clients.rs"]
 mod clients;
+#[path = "thrift_front/kinds.rs"]
+mod kinds;
 #[path = "thrift_front/limits.rs"]
 mod limits;
 #[path = "thrift_front/shutdown.rs"]

@@ -90,6 +90,8 @@ pub fn measure(
     Ok(Sample {
         requests_per_s: seen.calls as f64 / seconds as f64,
         p50_us: seen.latencies.quantile_us(0.5),
+        p999_us: Some(seen.latencies.quantile_us(0.999)),
+        ids_per_s: seen.calls as f64 / seconds as f64,
         p99_us: seen.latencies.quantile_us(0.99),
         max_us: seen.latencies.max_us(),
         errors: seen.errors,

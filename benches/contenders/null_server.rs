@@ -5,9 +5,9 @@ use std::error::Error as StdError;
 use std::io::Write;
 use std::sync::Arc;
 
-use idgen::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
+use idgen::domain::{Error, ErrorCode, IdRange, InstanceId, TypeName, TypeRecord, TypeSpec};
 use idgen::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
-use idgen::service::api::{IdApi, NodeStatus, TypeStatus};
+use idgen::service::api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 
 /// The argument with which this program becomes a null server.
 pub const ARGUMENT: &str = "serve-null";
@@ -23,17 +23,33 @@ impl IdApi for Null {
         Ok(1_000_000_007)
     }
 
-    async fn next_ids(&self, _name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
-        let range = IdRange::new(1, 1 + count).map_err(|_| nothing())?;
+    async fn next_ids(&self, _name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let range = IdRange::new(1, 1 + order.count).map_err(|_| nothing())?;
         Ok(vec![range])
     }
 
-    async fn next_string_id(&self, _name: &str, _with_prefix: bool) -> Result<String, Error> {
+    async fn next_string_ids(
+        &self,
+        _name: &str,
+        _order: Order<'_>,
+        _with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
         Err(nothing())
     }
 
-    async fn describe(&self, _name: &str) -> Result<TypeStatus, Error> {
+    async fn lease_range(&self, _: &str, _: i64, _: i64) -> Result<RangeLease, Error> {
         Err(nothing())
+    }
+
+    async fn decode(&self, _: &str, _: &str) -> Result<Decoded, Error> {
+        Err(nothing())
+    }
+
+    /// A plain type: what the load asks for before it begins.
+    async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
+        let spec = TypeSpec::new(TypeName::parse(name)?);
+        let record = TypeRecord::created(&spec, InstanceId(1), 0);
+        Ok(TypeStatus { record, view: None, local: None, exhausted_at_ms: None })
     }
 
     async fn create_type(&self, _spec: TypeSpec, _actor: &str) -> Result<TypeRecord, Error> {

@@ -261,6 +261,15 @@ fn idgen() -> Command {
 impl IdNode {
     /// Starts a node; see [`ready`](Self::ready). Returns when it was started.
     pub fn start(setup: &NodeSetup, folder: &Folder) -> Outcome<(IdNode, Instant)> {
+        Self::start_with(setup, &[], folder)
+    }
+
+    /// The same, with further arguments.
+    pub fn start_with(
+        setup: &NodeSetup,
+        arguments: &[&str],
+        folder: &Folder,
+    ) -> Outcome<(IdNode, Instant)> {
         let address = || free_address().map_err(|e| e.to_string());
         let (thrift, http) = (address()?, address()?);
         let data = folder.path(setup.name);
@@ -271,6 +280,7 @@ impl IdNode {
             .args(["--http", &http.to_string()])
             .arg("--data")
             .arg(&data)
+            .args(arguments)
             .env("IDGEN_ADMIN_TOKEN", TOKEN);
         if let Some(url) = &setup.mysql {
             command.args(["--mysql", url]);
@@ -290,16 +300,38 @@ impl IdNode {
         self.process.wait_until(|| ureq::get(&url).call().is_ok_and(|r| r.status() == 200))
     }
 
+    /// The sum of a metric's values, 0 where it has none.
+    pub fn metric(&self, name: &str) -> Outcome<f64> {
+        let url = format!("http://{}/metrics", self.http);
+        let answer = ureq::get(&url).call().map_err(|e| e.to_string())?;
+        let text = answer.into_body().read_to_string().map_err(|e| e.to_string())?;
+        let values = text.lines().filter(|line| line.starts_with(name));
+        Ok(values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    }
+
     /// Adds a type, as an operator does.
-    pub fn add_type(&self, name: &str) -> Outcome<()> {
+    pub fn add_type(&self, name: &str, flags: &[&str]) -> Outcome<()> {
         let url = format!("http://{}", self.http);
         command(
             idgen()
                 .args(["type", "add", name])
+                .args(flags)
                 .env("IDGEN_URL", url)
                 .env("IDGEN_ADMIN_TOKEN", TOKEN),
         )
     }
+}
+
+/// Runs a statement on the database behind `mysql`, as [`mariadb`] gave it.
+pub fn sql(mysql: &str, statement: &str) -> Outcome<()> {
+    let address = mysql.rsplit_once('@').and_then(|(_, place)| place.split_once('/'));
+    let port = address.and_then(|(address, _)| address.rsplit_once(':')).map(|(_, port)| port);
+    command(
+        Command::new("mariadb")
+            .args(["--no-defaults", "--host=127.0.0.1", "--user=bench", "--password=bench"])
+            .arg(format!("--port={}", port.unwrap_or_default()))
+            .args(["--execute", statement, "idgen"]),
+    )
 }
 
 /// Puts the schema into an empty database.

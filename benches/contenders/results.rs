@@ -10,7 +10,11 @@ pub struct Sample {
     pub requests_per_s: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    /// `None` where the load does not tell it.
+    pub p999_us: Option<f64>,
     pub max_us: f64,
+    /// Ids, where a call brings more than one.
+    pub ids_per_s: f64,
     pub errors: u64,
 }
 
@@ -77,6 +81,33 @@ impl Ratio {
     }
 }
 
+/// A figure with a limit of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub what: &'static str,
+    pub value: Option<Spread>,
+    /// The least or the most that the issue asks for.
+    pub least: Option<f64>,
+    pub most: Option<f64>,
+}
+
+impl Figure {
+    fn is_missed(&self) -> bool {
+        self.value.is_some_and(|spread| {
+            self.least.is_some_and(|least| spread.median < least)
+                || self.most.is_some_and(|most| spread.median > most)
+        })
+    }
+
+    fn target(&self) -> String {
+        match (self.least, self.most) {
+            (Some(least), _) => format!("target at least {least}"),
+            (None, Some(most)) => format!("target at most {most}"),
+            (None, None) => "no target".to_owned(),
+        }
+    }
+}
+
 /// What is measured of a node that has nothing to do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Idle {
@@ -114,6 +145,7 @@ pub struct Results {
     pub rounds: usize,
     pub contenders: Vec<Contender>,
     pub ratios: Vec<Ratio>,
+    pub figures: Vec<Figure>,
     pub idle: Vec<Idle>,
     pub warnings: Vec<String>,
 }
@@ -143,6 +175,10 @@ impl Results {
                 warnings.push(format!("{of} is {median:.2} of {to}; the target is {target:.1}"));
             }
         }
+        for figure in self.figures.iter().filter(|figure| figure.is_missed()) {
+            let median = figure.value.map_or(0.0, |spread| spread.median);
+            warnings.push(format!("{}: {median:.2}; {}", figure.what, figure.target()));
+        }
         for idle in &self.idle {
             if let Some(mb) = idle.resident_mb.filter(|mb| *mb > RESIDENT_TARGET_MB) {
                 let target = format!("the target is under {RESIDENT_TARGET_MB} MB");
@@ -168,10 +204,10 @@ impl Results {
         writeln!(out, "{}; {}; {}", facts.rustc, facts.redis, facts.mariadb)?;
         writeln!(
             out,
-            "{} connections, one id per call, {} rounds of {} s each, taking turns\n",
+            "{} connections, one id per call but where said, {} rounds of {} s each, taking turns\n",
             self.connections, self.rounds, self.seconds
         )?;
-        let head = ["requests/s", "lowest", "highest", "p50 µs", "p99 µs", "max µs"];
+        let head = ["requests/s", "lowest", "highest", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
         write!(out, "{:<10}", "")?;
         for title in head {
             write!(out, " {title:>10}")?;
@@ -189,7 +225,8 @@ impl Results {
             };
             let (p50, p99) = (median(|s| s.p50_us), median(|s| s.p99_us));
             let max = median(|s| s.max_us);
-            for number in [rate.median, rate.min, rate.max, p50, p99, max] {
+            let p999 = median(|s| s.p999_us.unwrap_or_default());
+            for number in [rate.median, rate.min, rate.max, p50, p99, p999, max] {
                 write!(out, " {number:>10.0}")?;
             }
             writeln!(out, "   {}", contender.what)?;
@@ -203,6 +240,12 @@ impl Results {
                     out,
                     "{name:<18} {median:>6.2}   ({min:.2} to {max:.2}; target at least {target:.1})"
                 )?;
+            }
+        }
+        for figure in &self.figures {
+            if let Some(Spread { median, min, max }) = figure.value {
+                let target = figure.target();
+                writeln!(out, "{}: {median:.2}   ({min:.2} to {max:.2}; {target})", figure.what)?;
             }
         }
         writeln!(out)?;

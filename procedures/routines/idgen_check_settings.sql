@@ -1,11 +1,9 @@
 -- Refuses settings of a type that break a rule (src/domain/id_type.rs has the
--- same rules). p_lowest_max is the least that max_id may be. For the other
--- procedures; harmless on its own.
+-- same rules). For the other procedures; harmless on its own.
 CREATE PROCEDURE idgen_check_settings(
   IN p_prefix LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_description LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_first_id DECIMAL(20, 0),
-  IN p_lowest_max DECIMAL(20, 0),
   IN p_max_id DECIMAL(20, 0),
   IN p_min_range DECIMAL(20, 0),
   IN p_max_range DECIMAL(20, 0),
@@ -16,24 +14,8 @@ CREATE PROCEDURE idgen_check_settings(
     READS SQL DATA
 BEGIN
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-  DECLARE v_at INT DEFAULT 1;
-  DECLARE v_code BIGINT;
 
-  IF CHAR_LENGTH(p_prefix) > 64 THEN
-    SET v_message = CONCAT('prefix has ', CHAR_LENGTH(p_prefix), ' characters; the limit is 64');
-    SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45103, MESSAGE_TEXT = v_message;
-  END IF;
-  -- Control characters by their bytes in UTF-8 (U+0000 to U+001F, U+007F, and
-  -- U+0080 to U+009F as C2 80 to C2 9F): what [[:cntrl:]] means differs
-  -- between servers.
-  WHILE v_at <= CHAR_LENGTH(p_prefix) DO
-    SET v_code = ORD(SUBSTRING(p_prefix, v_at, 1));
-    IF v_code < 32 OR v_code = 127 OR v_code BETWEEN 49792 AND 49823 THEN
-      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45103,
-        MESSAGE_TEXT = 'prefix must not hold control characters';
-    END IF;
-    SET v_at = v_at + 1;
-  END WHILE;
+  CALL idgen_check_text('prefix', 45103, p_prefix, 64);
   IF LENGTH(p_description) > 65535 THEN
     SET v_message = CONCAT('description has ', LENGTH(p_description), ' bytes; the limit is 65535');
     SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45104, MESSAGE_TEXT = v_message;
@@ -41,7 +23,7 @@ BEGIN
 
   -- The highest id is 2^63 - 2: the end of a range is one above its last id.
   CALL idgen_check_number('first_id', 45105, p_first_id, 1, 9223372036854775806);
-  CALL idgen_check_number('max_id', 45106, p_max_id, p_lowest_max, 9223372036854775806);
+  CALL idgen_check_number('max_id', 45106, p_max_id, p_first_id, 9223372036854775806);
   CALL idgen_check_number('min_range', 45107, p_min_range, 1, 1000000000000);
   CALL idgen_check_number('max_range', 45108, p_max_range, p_min_range, 1000000000000);
   CALL idgen_check_number('load_interval_ms', 45109, p_load_interval_ms, 1, 86400000);

@@ -1,6 +1,8 @@
 -- Creates an id type and answers with its row in idgen_types. NULL for a
 -- setting takes its default; NULL for p_instance takes the Redis instance with
--- the lowest number; p_instance is a name or a number.
+-- the lowest number; p_instance is a name or a number. p_options is a JSON object
+-- (docs/dba-guide.md), p_key the key of an opaque type, and NULL for the others:
+-- it goes to no message and to no audit entry.
 CREATE PROCEDURE idgen_create_type(
   IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_mode VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -14,6 +16,8 @@ CREATE PROCEDURE idgen_create_type(
   IN p_load_percentage DECIMAL(24, 4),
   IN p_lock_ttl_ms DECIMAL(20, 0),
   IN p_instance VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_options LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_key VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_actor VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 )
     MODIFIES SQL DATA
@@ -21,9 +25,12 @@ BEGIN
   DECLARE v_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_actor VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-  DECLARE v_instance, v_locked, v_now, v_seq BIGINT;
+  DECLARE v_stored VARCHAR(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_mode VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT COALESCE(p_mode, 'strict');
+  DECLARE v_instance, v_locked, v_now, v_seq, v_type, v_max_position BIGINT;
+  DECLARE v_shard INT DEFAULT 0;
   DECLARE v_first DECIMAL(20, 0) DEFAULT COALESCE(p_first_id, 1);
-  DECLARE v_max DECIMAL(20, 0) DEFAULT COALESCE(p_max_id, 9223372036854775806);
+  DECLARE v_max DECIMAL(20, 0) DEFAULT p_max_id;
   DECLARE v_min_range DECIMAL(20, 0) DEFAULT COALESCE(p_min_range, 1000);
   DECLARE v_max_range DECIMAL(20, 0) DEFAULT COALESCE(p_max_range, 100000000);
   DECLARE v_interval DECIMAL(20, 0) DEFAULT COALESCE(p_load_interval_ms, 600000);
@@ -33,12 +40,17 @@ BEGIN
   CALL idgen_check_name(p_name);
   SET v_name = p_name;
   CALL idgen_check_person('actor', p_actor, v_actor);
-  IF COALESCE(p_mode, 'strict') <> 'strict' THEN
-    SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45102,
-      MESSAGE_TEXT = 'mode is not known; this version has: strict';
+  IF v_max IS NULL THEN
+    CALL idgen_default_max_id(p_options, v_max);
   END IF;
   CALL idgen_check_settings(COALESCE(p_prefix, ''), COALESCE(p_description, ''),
-    v_first, v_first, v_max, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl);
+    v_first, v_max, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl);
+  CALL idgen_check_options(v_mode, p_options, v_first, v_max, v_stored, v_max_position);
+  IF JSON_EXTRACT(v_stored, '$.opaque') IS NOT NULL THEN
+    CALL idgen_check_key(p_key);
+  ELSEIF p_key IS NOT NULL THEN
+    SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45137, MESSAGE_TEXT = 'key is for opaque types only';
+  END IF;
 
   BEGIN
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -74,12 +86,21 @@ BEGIN
         SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45005, MESSAGE_TEXT = v_message;
       END;
       INSERT INTO idgen_type
-          (name, mode, state, prefix, description, first_id, next_id, max_id, min_range, max_range,
-           load_interval_ms, load_percentage, lock_ttl_ms, instance_id, version, created_ms, updated_ms)
+          (name, mode, state, prefix, description, first_id, next_id, max_id, max_position, min_range, max_range,
+           load_interval_ms, load_percentage, lock_ttl_ms, instance_id, version, created_ms, updated_ms, options)
         VALUES
-          (v_name, 'strict', 'active', COALESCE(p_prefix, ''), COALESCE(p_description, ''), v_first, v_first,
-           v_max, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl, v_instance, 1, v_now, v_now);
+          (v_name, v_mode, 'active', COALESCE(p_prefix, ''), COALESCE(p_description, ''), v_first, v_first,
+           v_max, v_max_position, v_min_range, v_max_range, v_interval, v_percentage, v_lock_ttl, v_instance, 1,
+           v_now, v_now, v_stored);
     END;
+    SET v_type = LAST_INSERT_ID();
+    IF p_key IS NOT NULL THEN
+      INSERT INTO idgen_type_key (type_id, from_slice, key_hex, created_ms) VALUES (v_type, 0, LOWER(p_key), v_now);
+    END IF;
+    WHILE v_mode = 'sharded' AND v_shard < 64 DO
+      INSERT INTO idgen_shard (type_id, shard, next_id) VALUES (v_type, v_shard, v_first);
+      SET v_shard = v_shard + 1;
+    END WHILE;
 
     UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
     SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
@@ -88,7 +109,8 @@ BEGIN
         JSON_OBJECT('mode', mode, 'state', state, 'prefix', prefix, 'description', description,
           'first_id', first_id, 'max_id', max_id, 'min_range', min_range, 'max_range', max_range,
           'load_interval_ms', load_interval_ms, 'load_percentage', load_percentage,
-          'lock_ttl_ms', lock_ttl_ms, 'instance_id', instance_id, 'version', version)
+          'lock_ttl_ms', lock_ttl_ms, 'instance_id', instance_id, 'version', version,
+          'options', JSON_EXTRACT(options, '$'))
         FROM idgen_type WHERE name = v_name;
     COMMIT;
   END;

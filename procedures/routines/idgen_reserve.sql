@@ -1,5 +1,7 @@
 -- Allocates exactly p_count ids, for a bulk load by hand: one transaction, and
--- one row that is read only after it is committed. Leaves the sizing alone.
+-- one row that is read only after it is committed. Leaves the sizing alone. They
+-- are positions, where the type has options that make other ids of them. Not for
+-- types whose positions are not one plain sequence.
 CREATE PROCEDURE idgen_reserve(
   IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_count DECIMAL(20, 0),
@@ -13,7 +15,9 @@ BEGIN
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_type BIGINT;
   DECLARE v_state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_next, v_max, v_start, v_end, v_floor, v_now, v_seq BIGINT;
+  DECLARE v_mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_calendar VARCHAR(16) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_next, v_max_id, v_max, v_start, v_end, v_floor, v_slices, v_now, v_seq BIGINT;
 
   CALL idgen_check_name(p_name);
   SET v_name = p_name;
@@ -30,7 +34,9 @@ BEGIN
     END;
     START TRANSACTION;
 
-    SELECT id, state, next_id, max_id INTO v_type, v_state, v_next, v_max
+    SELECT id, mode, state, next_id, max_id, COALESCE(max_position, max_id),
+        JSON_UNQUOTE(JSON_EXTRACT(options, '$.calendar')), JSON_EXTRACT(options, '$.opaque.slices')
+      INTO v_type, v_mode, v_state, v_next, v_max_id, v_max, v_calendar, v_slices
       FROM idgen_type WHERE name = v_name FOR UPDATE;
     IF v_type IS NULL THEN
       SET v_message = CONCAT('no id type is called "', LEFT(v_name, 64), '"');
@@ -40,13 +46,18 @@ BEGIN
       SET v_message = CONCAT('id type "', LEFT(v_name, 64), '" is retired');
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45003, MESSAGE_TEXT = v_message;
     END IF;
-    SET v_start = GREATEST(v_next, v_floor);
+    IF v_mode IN ('sharded', 'snowflake') OR v_calendar IS NOT NULL THEN
+      SET v_message = CONCAT('mode of id type "', LEFT(v_name, 32), '": ',
+        IF(v_calendar IS NULL, CONCAT('a ', v_mode, ' type'), 'a calendar series'), ' has no block to reserve');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45102, MESSAGE_TEXT = v_message;
+    END IF;
+    CALL idgen_above_floor(v_next, v_floor, v_max, v_slices, v_start);
     IF v_start > v_max THEN
-      SET v_message = CONCAT('id type "', LEFT(v_name, 64), '" is exhausted: its highest id is ', v_max);
+      SET v_message = CONCAT('id type "', LEFT(v_name, 64), '" is exhausted: its highest id is ', v_max_id);
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45007, MESSAGE_TEXT = v_message;
     END IF;
     IF p_count > v_max - v_start + 1 THEN
-      SET v_message = CONCAT('id type "', LEFT(v_name, 32), '" has ', v_max - v_start + 1, ' ids left up to its highest id ', v_max);
+      SET v_message = CONCAT('id type "', LEFT(v_name, 32), '" has ', v_max - v_start + 1, ' ids left up to its highest id ', v_max_id);
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45007, MESSAGE_TEXT = v_message;
     END IF;
     SET v_end = v_start + p_count;

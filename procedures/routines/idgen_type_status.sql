@@ -14,14 +14,25 @@ BEGIN
     SET v_message = CONCAT('no id type is called "', LEFT(v_name, 64), '"');
     SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45001, MESSAGE_TEXT = v_message;
   END IF;
+  -- What is left is counted in positions: of the newest period of a calendar
+  -- series, of all shards together; of a snowflake type nothing is counted.
   SELECT t.name AS name, t.state AS state, t.mode AS mode, t.next_id AS next_id, t.max_id AS max_id,
-      t.max_id - t.next_id + 1 AS ids_left,
-      ROUND(100.0 * (t.next_id - t.first_id) / (1.0 + t.max_id - t.first_id), 4) AS percent_allocated,
+      CASE
+        WHEN t.mode = 'snowflake' THEN NULL
+        WHEN t.mode = 'sharded' THEN (SELECT SUM(t.highest - s.next_id + 1) FROM idgen_shard s WHERE s.type_id = t.id)
+        ELSE t.highest - t.next_number + 1 END AS ids_left,
+      CASE
+        WHEN t.mode = 'snowflake' THEN NULL
+        WHEN t.mode = 'sharded' THEN (SELECT ROUND(100.0 * SUM(s.next_id - t.first_id) / (64 * (1.0 + t.highest - t.first_id)), 4)
+          FROM idgen_shard s WHERE s.type_id = t.id)
+        ELSE ROUND(100.0 * (t.next_number - t.first_id) / (1.0 + t.highest - t.first_id), 4) END AS percent_allocated,
       t.last_range AS last_range,
       TIMESTAMPADD(MICROSECOND, t.last_load_ms * 1000, '1970-01-01 00:00:00') AS last_load_utc,
-      (SELECT l.owner FROM idgen_range_log l WHERE l.type_id = t.id ORDER BY l.start_id DESC LIMIT 1) AS last_owner,
-      i.name AS redis_instance, t.history AS history, t.version AS version,
+      (SELECT l.owner FROM idgen_range_log l WHERE l.type_id = t.id ORDER BY l.id DESC LIMIT 1) AS last_owner,
+      i.name AS redis_instance, t.history AS history, t.version AS version, t.options AS options,
       TIMESTAMPADD(MICROSECOND, t.updated_ms * 1000, '1970-01-01 00:00:00') AS updated_utc
-    FROM idgen_type t JOIN idgen_redis_instance i ON i.id = t.instance_id
-    WHERE t.name = v_name;
+    FROM (SELECT y.*, COALESCE(y.max_position, y.max_id) AS highest,
+        IF(JSON_CONTAINS_PATH(y.options, 'one', '$.calendar'), y.next_id MOD 1099511627776, y.next_id) AS next_number
+        FROM idgen_type y WHERE y.name = v_name) t
+      JOIN idgen_redis_instance i ON i.id = t.instance_id;
 END

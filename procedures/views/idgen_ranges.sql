@@ -1,8 +1,10 @@
--- Every range that was given away: which ids, when, to whom, and why so long.
+-- Every range that was given away: which positions (ids, of a plain type), when,
+-- to whom, and why so long. shard is -1 where the type is not sharded.
 CREATE OR REPLACE VIEW idgen_ranges AS
 SELECT
   l.id AS id,
   t.name AS name,
+  l.shard AS shard,
   l.start_id AS start_id,
   l.end_id AS end_id,
   l.end_id - l.start_id AS length,

@@ -1,4 +1,5 @@
--- Every id type: its settings, its state and how far it is. Read by nodes and people.
+-- Every id type: its settings, its state and how far it is. Read by nodes and
+-- people. next_id and max_position are positions, the others ids (docs/dba-guide.md).
 CREATE OR REPLACE VIEW idgen_types AS
 SELECT
   t.name AS name,
@@ -9,6 +10,7 @@ SELECT
   t.first_id AS first_id,
   t.next_id AS next_id,
   t.max_id AS max_id,
+  COALESCE(t.max_position, t.max_id) AS max_position,
   t.min_range AS min_range,
   t.max_range AS max_range,
   t.load_interval_ms AS load_interval_ms,
@@ -20,5 +22,6 @@ SELECT
   t.history AS history,
   t.version AS version,
   t.created_ms AS created_ms,
-  t.updated_ms AS updated_ms
+  t.updated_ms AS updated_ms,
+  t.options AS options
 FROM idgen_type t

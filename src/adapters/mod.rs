@@ -1,5 +1,6 @@
 //! The ports, made real. Only `app.rs` names what is in here.
 
+mod audit;
 pub mod embedded;
 pub mod memory;
 pub mod mysql;

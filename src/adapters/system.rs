@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::ports::Entropy;
+use crate::ports::{Clock, Entropy};
 
 /// Randomness of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +13,16 @@ impl Entropy for SystemEntropy {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         u128::from_ne_bytes(bytes)
+    }
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        unix_ms()
     }
 }
 

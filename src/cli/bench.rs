@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::exit;
 use super::load::{
-    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Request, Run, WireArgs,
+    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Promise, Request, Run, WireArgs,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -39,6 +39,12 @@ pub struct BenchArgs {
     /// original interface.
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
+    /// How many different gate passes to use, of a sharded type [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub gate_passes: Option<u32>,
+    /// Take ids as texts, in the type's format. A calendar series has nothing else.
+    #[arg(long)]
+    pub texts: bool,
     /// How to talk to the nodes.
     #[command(flatten)]
     pub wire: WireArgs,
@@ -100,7 +106,7 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
         let message = "--count must be 1 with --method getId, which brings one id per call";
         return Err(LoadError::Usage(message.to_owned()));
     }
-    let request = Request { id_type: args.id_type.clone(), method: args.method, count: args.count };
+    let request = request(args)?;
     let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
     let plan = Plan { warm_up: WARM_UP, measured: Duration::from_secs(args.seconds) };
     let tallies = load::run(clients, plan, drive, |_| ());
@@ -114,6 +120,37 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
         return Err(LoadError::NoCalls(total.errors.summary()));
     }
     Ok(report(args, total))
+}
+
+/// What to ask for, which is a matter of the type. A server that does not
+/// describe its types is asked for plain ids, as the options say.
+fn request(args: &BenchArgs) -> Result<Request, LoadError> {
+    let request = Request::new(&args.id_type, args.method, args.count);
+    if args.method == Method::GetId {
+        return match args.texts || args.gate_passes.is_some() {
+            true => {
+                let message = "--method getId has neither texts nor gate passes";
+                Err(LoadError::Usage(message.to_owned()))
+            }
+            false => Ok(request),
+        };
+    }
+    // Out of reach for now, perhaps: then the probe that follows tells why.
+    let info = match load::describe(&args.nodes[0], args.wire, &args.id_type) {
+        Ok(info) => Some(info),
+        Err(LoadError::Refused { error, .. }) if error.kind == "unknown_method" => None,
+        Err(LoadError::Unreachable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let mut texts = args.texts;
+    let mut gate_passes = args.gate_passes.unwrap_or(0);
+    if let Some(info) = info {
+        let usage = |why| LoadError::Usage(format!("type {}: {why}", args.id_type));
+        let promise = Promise::of(&info).map_err(usage)?;
+        gate_passes = promise.gate_passes(args.gate_passes).map_err(usage)?;
+        texts |= promise.only_texts;
+    }
+    Ok(Request { texts, ..request }.with_gate_passes(gate_passes))
 }
 
 fn drive(client: &mut Client, run: &Run) -> Tally {

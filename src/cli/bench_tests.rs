@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use clap::Parser;
 
 use super::*;
-use crate::cli::load::test_server::{Reply, TestServer};
+use crate::cli::load::test_server::{Info, Reply, TestServer};
 use crate::cli::load::{Protocol, Transport};
 
 #[derive(Parser)]
@@ -134,4 +134,41 @@ fn a_node_that_dies_is_not_hammered() {
     assert_eq!(error.exit_code(), exit::UNAVAILABLE);
     // 6 tries to 320 ms, then one each 320 ms: 11 in 2 s; 4 clients.
     assert!(server.calls() <= 1 + 4 * 12, "{}", server.calls());
+}
+
+#[test]
+fn asks_for_what_the_type_hands_out() {
+    let methods = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let server = |info| {
+        let methods = Arc::clone(&methods);
+        TestServer::start_of(info, move |asked| {
+            methods.lock().unwrap().insert((asked.method.clone(), asked.gate_pass));
+            match asked.method.as_str() {
+                "issueStringIds" => Reply::Texts(vec!["a".into(); asked.count as usize]),
+                "nextIds" | "issueIds" => Reply::Ranges(vec![(1, asked.count)]),
+                _ => Reply::Id(1),
+            }
+        })
+    };
+    let asked = |info, more: &[&str]| {
+        let report = measure(&args(&server(info).name(), more)).unwrap();
+        assert!(report.requests > 0 && report.errors == 0, "{report:?}");
+        let asked = std::mem::take(&mut *methods.lock().unwrap());
+        asked.into_iter().map(|(method, pass)| format!("{method} {pass}")).collect::<Vec<_>>()
+    };
+    let sharded = || Info::of("sharded", r#"{"app_id":1}"#);
+    let two = ["--gate-passes", "2"];
+    assert_eq!(asked(sharded(), &two), ["nextShardedId gate-0", "nextShardedId gate-1"]);
+    let several = ["--gate-passes", "1", "--count", "7"];
+    assert_eq!(asked(sharded(), &several), ["issueIds gate-0"]);
+    assert_eq!(asked(sharded(), &[]).len(), 256);
+    let calendar = Info::of("strict", r#"{"format":"{date:yyMMdd}{seq}","calendar":"daily"}"#);
+    assert_eq!(asked(calendar, &["--count", "3"]), ["issueStringIds "]);
+    assert_eq!(asked(Info::of("segment", "{}"), &["--texts"]), ["issueStringIds "]);
+    assert_eq!(asked(Info::of("segment", "{}"), &[]), ["nextId "]);
+
+    let plain = server(Info::default());
+    assert_eq!(outcome(&args(&plain.name(), &two)).0, exit::USAGE);
+    let original = ["--method", "getId", "--texts"];
+    assert_eq!(outcome(&args(&plain.name(), &original)).0, exit::USAGE);
 }

@@ -85,6 +85,11 @@ impl Client {
         })
     }
 
+    /// The address of the node, without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The JSON at `path`, which begins with a slash.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(Method::GET, path, None)

@@ -6,6 +6,7 @@ use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
 use super::output::json;
 use super::{Console, Environment};
+use crate::front::http::kind_schema::TextsJson;
 use crate::front::http::schema::IdsJson;
 use crate::service::api::MAX_COUNT;
 
@@ -15,10 +16,19 @@ pub struct GetArgs {
     /// The id type
     #[arg(value_name = "TYPE")]
     name: String,
-    /// How many
+    /// How many; with --text at most 10 000
     #[arg(short = 'n', long = "count", value_name = "N", allow_negative_numbers = true, default_value_t = 1,
           value_parser = clap::value_parser!(i64).range(1..=MAX_COUNT))]
     count: i64,
+    /// Chooses the shard of a sharded type, which needs one
+    #[arg(long, value_name = "TEXT")]
+    gate_pass: Option<String>,
+    /// The same key gives the same ids again, for 10 minutes
+    #[arg(long, value_name = "KEY")]
+    request_key: Option<String>,
+    /// As text, in the format of the type
+    #[arg(long)]
+    text: bool,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -29,12 +39,34 @@ pub fn run(
     environment: &Environment,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let path = format!("/types/{}/ids?count={}", encode(&args.name), args.count);
-    let answer: IdsJson = Client::new(&args.client, environment)?.post(&path, None::<&()>)?;
-    if args.client.json {
-        return Ok(json(console.out, &answer)?);
+    let mut path = format!("/types/{}/ids?count={}", encode(&args.name), args.count);
+    for (field, value) in [("gate_pass", &args.gate_pass), ("request_key", &args.request_key)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{field}={}", encode(value)));
+        }
     }
-    // One write: line by line, a terminal's buffer would make a system call of each.
-    let lines: String = answer.ids.iter().map(|id| format!("{id}\n")).collect();
+    let client = Client::new(&args.client, environment)?;
+    if args.text {
+        path.push_str("&as=text");
+        let answer: TextsJson = client.post(&path, None::<&()>)?;
+        return match args.client.json {
+            true => Ok(json(console.out, &answer)?),
+            // A format is one line, and a prefix has no control characters.
+            false => lines(answer.texts.iter(), console),
+        };
+    }
+    let answer: IdsJson = client.post(&path, None::<&()>)?;
+    match args.client.json {
+        true => Ok(json(console.out, &answer)?),
+        false => lines(answer.ids.iter(), console),
+    }
+}
+
+/// One write: line by line, a terminal's buffer would make a system call of each.
+fn lines(
+    items: impl Iterator<Item = impl std::fmt::Display>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let lines: String = items.map(|item| format!("{item}\n")).collect();
     Ok(console.out.write_all(lines.as_bytes())?)
 }

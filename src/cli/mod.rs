@@ -6,14 +6,19 @@
 
 pub mod bench;
 pub mod client;
+pub mod decode;
 pub mod doctor;
 pub mod exit;
 pub mod flags;
 pub mod get;
+pub mod lease;
 pub mod load;
 pub mod output;
 pub mod redis;
 pub mod schema;
+mod sites;
+mod type_options;
+mod type_view;
 pub mod types;
 pub mod verify;
 
@@ -76,12 +81,16 @@ enum Command {
     Serve(ServeArgs),
     /// Create, list, show, change, retire and restore id types
     #[command(subcommand)]
-    Type(types::TypeCommand),
+    Type(Box<types::TypeCommand>),
     /// Register, list, test and remove Redis instances
     #[command(subcommand)]
     Redis(redis::RedisCommand),
     /// Print ids of a type, one per line
     Get(get::GetArgs),
+    /// Take ids to hand out by yourself for a while
+    Lease(lease::LeaseArgs),
+    /// Say what an id tells: when, which node, which range
+    Decode(decode::DecodeArgs),
     /// Make, check or print the schema of the range store
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
@@ -141,13 +150,17 @@ fn execute(
 ) -> Result<u8, Failure> {
     match command {
         Command::Serve(args) => (wiring.serve)(args.settings.load(environment)?),
-        Command::Type(command) => types::run(command, environment, console),
+        Command::Type(command) => types::run(*command, environment, console),
         Command::Redis(command) => redis::run(command, environment, console),
         Command::Get(args) => get::run(args, environment, console),
+        Command::Lease(args) => lease::run(args, environment, console),
+        Command::Decode(args) => decode::run(args, environment, console),
         Command::Schema(command) => schema::run(command, environment, console, wiring),
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
         Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
-        Command::Verify(args) => return Ok(verify::execute(&args, console.out, console.err)),
+        Command::Verify(args) => {
+            return Ok(verify::execute(&args, environment, console.out, console.err));
+        }
         Command::Completions { shell } => {
             // Made in memory, because the generator panics when a pipe breaks.
             let mut script = Vec::new();
@@ -158,5 +171,7 @@ fn execute(
     Ok(exit::OK)
 }
 
+#[cfg(test)]
+mod kind_tests;
 #[cfg(test)]
 mod tests;

@@ -10,14 +10,14 @@ use crate::ports::MysqlFacts;
 
 /// What a command printed and how it ended.
 #[derive(Debug)]
-struct Outcome {
-    code: u8,
-    out: String,
-    err: String,
+pub(super) struct Outcome {
+    pub(super) code: u8,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Outcome {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
@@ -82,7 +82,7 @@ fn run_with(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Outc
 }
 
 /// A client command against `server`, with its token.
-fn client(server: &Server, arguments: &[&str], input: &str) -> Outcome {
+pub(super) fn client(server: &Server, arguments: &[&str], input: &str) -> Outcome {
     let url = server.url();
     let variables = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", TOKEN), ("USER", "alice")];
     run_with(arguments, &variables, input)

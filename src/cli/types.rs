@@ -1,16 +1,18 @@
 //! `idgen type`: the id types of a cluster.
 
 use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
 use super::output::{json, pairs, table, time};
+use super::sites::{self, CheckSitesArgs};
+use super::type_options::{ModeFlag, OpaqueFlags, OptionFlags};
+use super::type_view::{or_dash, settings_of, supply_of};
 use super::{Console, Environment};
-use crate::domain::LoadPercentage;
+use crate::domain::{LoadPercentage, TypeOptions};
 use crate::front::http::log_schema::RangeLogJson;
-use crate::front::http::schema::{
-    DispatcherJson, ListJson, NewType, RangeJson, TypeDetailJson, TypeJson, TypePatch,
-};
+use crate::front::http::schema::{ListJson, NewType, TypeDetailJson, TypeJson, TypePatch};
 
 /// What to do with id types.
 #[derive(Clone, Debug, Subcommand)]
@@ -22,7 +24,12 @@ pub enum TypeCommand {
     /// Show one id type, what its dispatcher holds, and its newest ranges
     Show(ShowArgs),
     /// Change settings of an id type
+    #[command(visible_alias = "alter")]
     Set(SetArgs),
+    /// Give an opaque type a new key; the ids that are left in its slice are lost
+    RotateKey(NameArgs),
+    /// Compare the types that several sites share with those of the other sites
+    CheckSites(CheckSitesArgs),
     /// Stop handing out ids of a type; its name and its next id are kept
     Retire(RetireArgs),
     /// Hand out ids of a retired type again, above all earlier ones
@@ -34,9 +41,8 @@ pub enum TypeCommand {
 pub struct AddArgs {
     /// Its name, for ever: 1 to 128 letters, digits or _ . : -
     name: String,
-    /// How its ids are handed out: strict (one order across the cluster)
-    #[arg(long)]
-    mode: Option<String>,
+    #[command(flatten)]
+    mode: ModeFlag,
     /// The first id [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     first_id: Option<i64>,
@@ -45,6 +51,10 @@ pub struct AddArgs {
     redis: Option<String>,
     #[command(flatten)]
     settings: TypeSettings,
+    #[command(flatten)]
+    options: OptionFlags,
+    #[command(flatten)]
+    opaque: OpaqueFlags,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -58,8 +68,9 @@ struct TypeSettings {
     /// For people
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// The highest id that may ever be handed out
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// The highest id that may ever be handed out: a number, or `int32`, `uint32`,
+    /// `js` (2^53 - 1, what JavaScript holds exactly)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit)]
     max_id: Option<i64>,
     /// Shortest range, in ids
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -110,7 +121,11 @@ pub struct SetArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     version: Option<i64>,
     #[command(flatten)]
+    mode: ModeFlag,
+    #[command(flatten)]
     settings: TypeSettings,
+    #[command(flatten)]
+    options: OptionFlags,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -127,7 +142,7 @@ pub struct RetireArgs {
     client: ClientArgs,
 }
 
-/// Options of `type restore`.
+/// Options of `type restore` and `type rotate-key`.
 #[derive(Args, Clone, Debug)]
 pub struct NameArgs {
     /// Its name
@@ -136,8 +151,18 @@ pub struct NameArgs {
     client: ClientArgs,
 }
 
+/// A highest id, by number or by the name of a type that must hold it.
+fn limit(text: &str) -> Result<i64, String> {
+    match text {
+        "int32" => Ok(i32::MAX.into()),
+        "uint32" => Ok(u32::MAX.into()),
+        "js" => Ok((1 << 53) - 1),
+        _ => text.parse().map_err(|_| "must be a number, int32, uint32 or js".to_owned()),
+    }
+}
+
 /// Whole seconds, as milliseconds. The service knows the limits.
-fn seconds(text: &str) -> Result<i64, String> {
+pub(super) fn seconds(text: &str) -> Result<i64, String> {
     let value: i64 = text.parse().map_err(|_| "must be a whole number of seconds".to_owned())?;
     value.checked_mul(1_000).ok_or_else(|| "too many seconds".to_owned())
 }
@@ -153,19 +178,28 @@ pub fn run(
         TypeCommand::List(args) => list(args, environment, console),
         TypeCommand::Show(args) => show(args, environment, console),
         TypeCommand::Set(args) => set(args, environment, console),
+        TypeCommand::CheckSites(args) => sites::run(args, environment, console),
         TypeCommand::Retire(args) => retire(args, environment, console),
         TypeCommand::Restore(args) => {
             let client = Client::new(&args.client, environment)?;
             let changed = act(&client, &args.name, "restore")?;
             changed_to(changed, args.client.json, console)
         }
+        TypeCommand::RotateKey(args) => {
+            let client = Client::new(&args.client, environment)?;
+            let changed = act(&client, &args.name, "rotate-key")?;
+            changed_to(changed, args.client.json, console)
+        }
     }
 }
 
 fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let mut options = TypeOptions::default();
+    args.options.apply_to(&mut options);
+    args.opaque.apply_to(&mut options);
     let body = NewType {
         name: args.name,
-        mode: args.mode,
+        mode: args.mode.mode,
         prefix: args.settings.prefix,
         description: args.settings.description,
         first_id: args.first_id,
@@ -176,6 +210,7 @@ fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
         load_percentage: args.settings.load_percentage,
         lock_ttl_ms: args.settings.lock_expire,
         instance: args.redis,
+        options: (options != TypeOptions::default()).then_some(options),
     };
     let created: TypeJson = Client::new(&args.client, env)?.post("/types", Some(&body))?;
     changed_to(created, args.client.json, console)
@@ -183,18 +218,7 @@ fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
 
 fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
     let client = Client::new(&args.client, env)?;
-    let contains = encode(&args.contains.unwrap_or_default());
-    let mut types: Vec<TypeJson> = Vec::new();
-    loop {
-        let after = types.last().map_or("", |t| t.name.as_str());
-        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
-        let page: ListJson<TypeJson> = client.get(&path)?;
-        let more = page.more && !page.items.is_empty();
-        types.extend(page.items);
-        if !more {
-            break;
-        }
-    }
+    let types = all_types(&client, &args.contains.unwrap_or_default())?;
     if args.client.json {
         return Ok(json(console.out, &types)?);
     }
@@ -211,6 +235,22 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         ]
     };
     Ok(table(console.out, &header, types.into_iter().map(row).collect())?)
+}
+
+/// Every type whose name contains `text`, page by page.
+pub(super) fn all_types(client: &Client, text: &str) -> Result<Vec<TypeJson>, Failure> {
+    let contains = encode(text);
+    let mut types: Vec<TypeJson> = Vec::new();
+    loop {
+        let after = types.last().map_or("", |t| t.name.as_str());
+        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
+        let page: ListJson<TypeJson> = client.get(&path)?;
+        let more = page.more && !page.items.is_empty();
+        types.extend(page.items);
+        if !more {
+            return Ok(types);
+        }
+    }
 }
 
 fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -231,7 +271,7 @@ fn show(args: ShowArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         return Ok(json(console.out, &value)?);
     }
     pairs(console.out, &settings_of(&detail.record))?;
-    pairs(console.out, &dispatcher_of(detail.dispatcher))?;
+    pairs(console.out, &supply_of(&detail))?;
     if ranges.is_empty() {
         return Ok(());
     }
@@ -256,8 +296,10 @@ fn fraction(text: &str) -> Result<f64, String> {
 }
 
 fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
-    let patch = TypePatch {
+    let mut patch = TypePatch {
         version: args.version,
+        mode: args.mode.mode,
+        options: None,
         prefix: args.settings.prefix,
         description: args.settings.description,
         max_id: args.settings.max_id,
@@ -268,13 +310,28 @@ fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
         lock_ttl_ms: args.settings.lock_expire,
     };
     let nothing = TypePatch { version: args.version, ..TypePatch::default() };
-    if patch == nothing {
+    if patch == nothing && args.options.is_empty() {
         return Err(Failure::usage(
             "nothing to change: give at least one setting, such as --max-range N",
         ));
     }
     let path = format!("/types/{}", encode(&args.name));
-    let changed: TypeJson = Client::new(&args.client, env)?.patch(&path, &patch)?;
+    let client = Client::new(&args.client, env)?;
+    if !args.options.is_empty() {
+        // Options are replaced all together, so the others must be sent as they
+        // are, and the type must not have changed in between.
+        let found: TypeDetailJson = client.get(&path)?;
+        let options = Value::Object(found.record.options);
+        let mut options: TypeOptions = serde_json::from_value(options).map_err(|error| {
+            Failure::failed(format_args!(
+                "the options of this type are not known to this version: {error}"
+            ))
+        })?;
+        args.options.apply_to(&mut options);
+        patch.options = Some(options);
+        patch.version = patch.version.or(Some(found.record.version));
+    }
+    let changed: TypeJson = client.patch(&path, &patch)?;
     changed_to(changed, args.client.json, console)
 }
 
@@ -308,53 +365,4 @@ fn changed_to(record: TypeJson, as_json: bool, console: &mut Console<'_>) -> Res
         false => pairs(console.out, &settings_of(&record)),
     };
     Ok(printed?)
-}
-
-fn settings_of(record: &TypeJson) -> Vec<(&'static str, String)> {
-    vec![
-        ("name", record.name.clone()),
-        ("mode", record.mode.clone()),
-        ("state", record.state.clone()),
-        ("prefix", record.prefix.clone()),
-        ("description", record.description.clone()),
-        ("first id", record.first_id.to_string()),
-        ("next id of the store", record.next_id.to_string()),
-        ("max id", record.max_id.to_string()),
-        ("min range", record.min_range.to_string()),
-        ("max range", record.max_range.to_string()),
-        ("load interval", format!("{} ms", record.load_interval_ms)),
-        ("load percentage", record.load_percentage.to_string()),
-        ("lock expire", format!("{} ms", record.lock_ttl_ms)),
-        ("last range", or_dash(record.last_range)),
-        ("last load", record.last_load_ms.map_or("-".into(), time)),
-        ("redis instance", record.instance.to_string()),
-        ("version", record.version.to_string()),
-        ("created", time(record.created_ms)),
-        ("updated", time(record.updated_ms)),
-    ]
-}
-
-fn dispatcher_of(view: Option<DispatcherJson>) -> Vec<(&'static str, String)> {
-    let Some(view) = view else {
-        return vec![("dispatcher", "out of reach".to_owned())];
-    };
-    let range = |range: Option<RangeJson>| {
-        range.map_or("-".to_owned(), |r| format!("[{}, {})", r.start, r.end))
-    };
-    let state = match view.live {
-        true => "live",
-        false => "needs a refill before it can go on",
-    };
-    vec![
-        ("dispatcher", state.to_owned()),
-        ("next id", view.cursor.to_string()),
-        ("current range", range(view.current)),
-        ("range in reserve", range(view.second)),
-        ("refill due at", view.update_id.to_string()),
-        ("ids left", view.left.to_string()),
-    ]
-}
-
-fn or_dash(value: Option<i64>) -> String {
-    value.map_or("-".to_owned(), |value| value.to_string())
 }

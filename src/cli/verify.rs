@@ -1,29 +1,37 @@
 //! `idgen verify`: do nodes keep their promises, whatever happens to them?
 //!
-//! Clients take ids through all nodes and record when each call began and
-//! ended, by one clock, and what it brought. At the end the records are
-//! checked: was any id brought twice, was any call that began after another
-//! had returned given a smaller id? Nodes may die and come back meanwhile:
-//! calls without an answer are errors, which prove nothing either way.
+//! What a type promises is read from the type itself. Clients take ids through
+//! all nodes and record when each call began and ended, by one clock, and what
+//! it brought. Each answer is checked by itself (limits, shard, app, site, time);
+//! at the end the records are checked together: was any id brought twice, was
+//! any call that began after another had returned given a smaller id, where the
+//! type promises an order? Nodes may die and come back meanwhile: calls without
+//! an answer are errors, which prove nothing either way.
 //!
 //! Memory: 24 bytes per call (per range, where a call of several ids brings
-//! several) and at most 1.5 MB per client. `--max-calls` bounds it: the run
-//! then ends early, and says so.
+//! several; 16 per text) and at most 1.5 MB per client. `--max-calls` bounds it:
+//! the run then ends early, and says so.
+
+mod prepare;
+mod report;
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use serde::Serialize;
 
-use super::exit;
-use super::load::checker::check_in_place;
+pub use prepare::CreateArgs;
+pub use report::VerifyReport;
+
+use super::load::promise::Skew;
+use super::load::texts::Keeper;
 use super::load::{
-    self, Answer, Call, CallLog, Client, ErrorCounts, LoadError, Method, Order, Plan, Report,
-    Request, Run, Violation, WireArgs,
+    self, Answer, Call, CallLog, Client, ErrorCounts, LoadError, Method, Order, Plan, Promise,
+    Request, Run, TextLog, WireArgs,
 };
+use super::{Environment, exit};
 use crate::service::api::MAX_COUNT;
 
 /// Options of `idgen verify`.
@@ -44,10 +52,24 @@ pub struct VerifyArgs {
     /// How many ids per call.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_COUNT))]
     pub count: u32,
-    /// The order that the type promises: `strict` across all nodes, `node`
-    /// through each node, or `none`.
-    #[arg(long, value_enum, default_value_t)]
-    pub order: Order,
+    /// The order to check, instead of the one that the type promises: `strict`
+    /// across all nodes, `node` through each node, `shard` through each node for
+    /// each shard, or `none`.
+    #[arg(long, value_enum)]
+    pub order: Option<Order>,
+    /// How many different gate passes to use, of a sharded type [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub gate_passes: Option<u32>,
+    /// Check the numbers of a type that has a format, and not its texts.
+    #[arg(long)]
+    pub numbers: bool,
+    /// How far the time in a snowflake id may be from the time here.
+    #[arg(long, value_name = "MS", default_value_t = 10_000,
+          value_parser = clap::value_parser!(i64).range(0..=86_400_000))]
+    pub max_skew_ms: i64,
+    /// Making the type.
+    #[command(flatten)]
+    pub create: CreateArgs,
     /// End early after so many calls: each takes 24 bytes of memory, so the
     /// default needs 480 MB when it is reached.
     #[arg(long, default_value_t = 20_000_000,
@@ -62,57 +84,31 @@ pub struct VerifyArgs {
     pub json: bool,
 }
 
-/// What `idgen verify` found. Its JSON form is the output of `--json`.
-#[derive(Clone, Debug, Serialize)]
-pub struct VerifyReport {
-    /// The nodes, in the order in which they were given.
-    pub nodes: Vec<String>,
-    /// Records of calls through each of them, in the same order.
-    pub calls_by_node: Vec<u64>,
-    /// The id type.
-    #[serde(rename = "type")]
-    pub id_type: String,
-    /// How many clients.
-    pub clients: u32,
-    /// How long ids were taken.
-    pub seconds: f64,
-    /// Whether `--max-calls` ended the run before its time.
-    pub stopped_early: bool,
-    /// The order that was checked.
-    pub order: &'static str,
-    /// Records of calls that brought ids.
-    pub calls: u64,
-    /// Ids, repeated ones included.
-    pub ids: u64,
-    /// How many ids had been brought already.
-    pub duplicates: u64,
-    /// Calls that began after another had returned a larger or equal id.
-    pub order_violations: u64,
-    /// Answers that break the contract: not the number of ids that was asked
-    /// for, ids that are not positive, ranges that are not ascending.
-    pub malformed_answers: u64,
-    /// Calls without ids, and connections that could not be made.
-    pub errors: u64,
-    /// The same by kind.
-    pub errors_by_code: ErrorCounts,
-    /// Whether no violation was found.
-    pub clean: bool,
-    /// The first few violations, in words.
-    pub violations: Vec<String>,
-}
-
 /// What one client saw.
 #[derive(Default)]
 struct Witness {
     log: CallLog,
+    texts: TextLog,
+    /// Calls that brought texts, and the node that they went through.
+    text_calls: u64,
+    node: u16,
     errors: ErrorCounts,
     malformed: u64,
-    /// The first malformed answer, in words.
-    example: Option<String>,
+    wrong_ids: u64,
+    /// The first malformed answer and the first wrong id, in words.
+    examples: Vec<String>,
+    skew: Skew,
 }
 
-/// What the clients share: the bound on memory, and the progress.
+/// What the clients share: what is right, the bound on memory, and the progress.
 struct Shared {
+    count: u32,
+    promise: Promise,
+    max_skew_ms: i64,
+    keeper: Keeper,
+    /// A moment by the clock of the run, and the same in milliseconds of the
+    /// Unix epoch.
+    clock: (Instant, i64),
     max_calls: u64,
     /// Records of calls that were kept, or would have been but for the bound.
     calls: AtomicU64,
@@ -122,14 +118,21 @@ struct Shared {
 }
 
 /// Takes ids and checks them. Writes a line of progress to `progress` every
-/// second. Refuses as [`bench::measure`](super::bench::measure) does; a run
-/// without a single recorded call is [`LoadError::NoCalls`], as a check that
-/// checked nothing is not clean.
+/// second. Refuses as [`bench::measure`](super::bench::measure) does, and what
+/// cannot be checked on this type; a run without a single recorded call is
+/// [`LoadError::NoCalls`], as a check that checked nothing is not clean.
 pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyReport, LoadError> {
-    let request =
-        Request { id_type: args.id_type.clone(), method: Method::NextId, count: args.count };
+    let prepared = prepare::prepare(args)?;
+    let request = Request::new(&args.id_type, Method::NextId, args.count);
+    let request = Request { texts: prepared.texts, ..request };
+    let request = request.with_gate_passes(prepared.gate_passes);
     let clients = load::clients(&args.nodes, args.clients, args.wire, &request)?;
     let shared = Arc::new(Shared {
+        count: args.count,
+        promise: prepared.promise.clone(),
+        max_skew_ms: args.max_skew_ms,
+        keeper: Keeper::default(),
+        clock: (load::now(), unix_ms()),
         max_calls: args.max_calls,
         calls: AtomicU64::new(0),
         stopped_early: AtomicBool::new(false),
@@ -137,14 +140,13 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
         errors: AtomicU64::new(0),
     });
     let plan = Plan { warm_up: Duration::ZERO, measured: Duration::from_secs(args.seconds) };
-    let count = args.count;
     let for_clients = Arc::clone(&shared);
     let begun = load::now();
     let mut ids_before = 0;
     let witnesses = load::run(
         clients,
         plan,
-        move |client, run| witness(client, run, count, &for_clients),
+        move |client, run| witness(client, run, &for_clients),
         |tick| {
             let ids = shared.ids.load(Ordering::Relaxed);
             // Progress is a courtesy: that nobody reads it is no failure.
@@ -167,11 +169,20 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
             args.max_calls
         );
     }
-    judge(args, witnesses, elapsed, stopped_early)
+    report::judge(args, prepared, witnesses, elapsed, stopped_early)
 }
 
-fn witness(client: &mut Client, run: &Run, count: u32, shared: &Shared) -> Witness {
-    let mut seen = Witness::default();
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times in ids are compared with real time, outside of any simulation"
+)]
+fn unix_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as i64
+}
+
+fn witness(client: &mut Client, run: &Run, shared: &Shared) -> Witness {
+    let mut seen = Witness { node: client.node_index(), ..Witness::default() };
     while !run.is_over(load::now()) {
         let mut begun = load::now();
         let result = client.connect(run.left(begun)).and_then(|()| {
@@ -188,12 +199,9 @@ fn witness(client: &mut Client, run: &Run, count: u32, shared: &Shared) -> Witne
                     break;
                 }
                 shared.ids.fetch_add(answer.ids(), Ordering::Relaxed);
-                if let Some(defect) = answer.defect(count) {
-                    seen.malformed += 1;
-                    seen.example.get_or_insert(defect);
-                }
+                seen.check(&answer, (begun, ended), client.gate_pass(), shared);
                 let times = (since(run, begun), since(run, ended));
-                record(&answer, times, client.node_index(), &mut seen.log);
+                seen.record(&answer, times, &shared.keeper);
             }
             Err(error) => {
                 shared.errors.fetch_add(1, Ordering::Relaxed);
@@ -210,93 +218,84 @@ fn since(run: &Run, at: Instant) -> u64 {
     at.saturating_duration_since(run.start()).as_nanos() as u64
 }
 
-/// Records what can be recorded of an answer, even of a malformed one: what
-/// was handed out, was handed out.
-fn record(answer: &Answer, (start, end): (u64, u64), node: u16, log: &mut CallLog) {
-    let mut push = |first: i64, count: i64| {
-        let fits = count >= 1 && first.checked_add(count - 1).is_some();
-        if let (true, Ok(count)) = (fits, u32::try_from(count)) {
-            log.push(Call::new(start, end, first, count, node));
-        }
+/// The ids of an answer, as ranges of those that can be ids at all.
+fn sound_ranges(answer: &Answer) -> impl Iterator<Item = (i64, u32)> {
+    let (one, many) = match answer {
+        Answer::One(id) => (Some((*id, 1)), &[][..]),
+        Answer::Many(ranges) => (None, &ranges[..]),
+        Answer::Texts(_) => (None, &[][..]),
     };
-    match answer {
-        Answer::One(id) => push(*id, 1),
-        Answer::Many(ranges) => ranges.iter().for_each(|&(first, count)| push(first, count)),
-    }
-}
-
-fn judge(
-    args: &VerifyArgs,
-    witnesses: Vec<Witness>,
-    elapsed: Duration,
-    stopped_early: bool,
-) -> Result<VerifyReport, LoadError> {
-    let mut errors = ErrorCounts::default();
-    let mut malformed_answers = 0;
-    let mut violations = Vec::new();
-    let mut logs = Vec::with_capacity(witnesses.len());
-    for witness in witnesses {
-        errors.merge(&witness.errors);
-        malformed_answers += witness.malformed;
-        if violations.is_empty() {
-            violations.extend(witness.example.map(|e| format!("malformed answer: {e}")));
-        }
-        logs.push(witness.log);
-    }
-    let mut calls = CallLog::merge(logs);
-    if calls.is_empty() && malformed_answers == 0 {
-        return Err(LoadError::NoCalls(errors.summary()));
-    }
-    let mut calls_by_node = vec![0; args.nodes.len()];
-    for call in &calls {
-        calls_by_node[usize::from(call.node())] += 1;
-    }
-    let found: Report = check_in_place(&mut calls, args.order);
-    violations.extend(found.examples.iter().map(|v| in_words(v, &args.nodes)));
-    Ok(VerifyReport {
-        nodes: args.nodes.clone(),
-        calls_by_node,
-        id_type: args.id_type.clone(),
-        clients: args.clients,
-        seconds: (elapsed.as_secs_f64() * 1_000.0).round() / 1_000.0,
-        stopped_early,
-        order: args.order.as_str(),
-        calls: calls.len() as u64,
-        ids: found.ids,
-        duplicates: found.duplicates,
-        order_violations: found.order_violations,
-        malformed_answers,
-        errors: errors.total(),
-        errors_by_code: errors,
-        clean: found.is_clean() && malformed_answers == 0,
-        violations,
+    one.into_iter().chain(many.iter().copied()).filter_map(|(first, count)| {
+        let fits = count >= 1 && first.checked_add(count - 1).is_some();
+        u32::try_from(count).ok().filter(|_| fits).map(|count| (first, count))
     })
 }
 
-fn in_words(violation: &Violation, nodes: &[String]) -> String {
-    let call = |call: &Call| {
-        let ids = match call.count() {
-            1 => call.first().to_string(),
-            _ => format!("{}..={}", call.first(), call.last()),
-        };
-        let (start, end) = (call.start_ns() as f64 / 1e3, call.end_ns() as f64 / 1e3);
-        let node = &nodes[usize::from(call.node())];
-        format!("{ids} (from {start:.3} to {end:.3} µs, through {node})")
-    };
-    match violation {
-        Violation::Duplicate { id, one, other } => {
-            format!("duplicate: {id} is in {} and in {}", call(one), call(other))
+impl Witness {
+    /// Checks an answer by itself.
+    fn check(
+        &mut self,
+        answer: &Answer,
+        (begun, ended): (Instant, Instant),
+        gate_pass: Option<&str>,
+        shared: &Shared,
+    ) {
+        let promise = &shared.promise;
+        if let Some(defect) = answer.defect(shared.count, promise.ascending) {
+            if self.malformed == 0 {
+                self.examples.push(format!("malformed answer: {defect}"));
+            }
+            self.malformed += 1;
         }
-        Violation::Order { earlier, later } => {
-            let (earlier, later) = (call(earlier), call(later));
-            format!("order: {later} began after {earlier} had returned")
+        let (at, at_ms) = shared.clock;
+        let ms = |moment: Instant| at_ms + moment.saturating_duration_since(at).as_millis() as i64;
+        for (first, count) in sound_ranges(answer) {
+            let mut breach = promise.breach(first, count.into(), gate_pass);
+            for id in [first, first + i64::from(count) - 1] {
+                let Some(time) = promise.time_in(id) else { continue };
+                let skew = Skew::of(time, (ms(begun), ms(ended)));
+                self.skew = self.skew.max(skew);
+                if skew.exceeds(shared.max_skew_ms) {
+                    breach.get_or_insert_with(|| {
+                        let Skew { ahead_ms, behind_ms } = skew;
+                        format!("the time in {id} is {ahead_ms} ms ahead, {behind_ms} ms behind")
+                    });
+                }
+            }
+            if let Some(breach) = breach {
+                if self.wrong_ids == 0 {
+                    self.examples.push(format!("wrong id: {breach}"));
+                }
+                self.wrong_ids += 1;
+            }
+        }
+    }
+
+    /// Records what can be recorded of an answer, even of a malformed one: what
+    /// was handed out, was handed out.
+    fn record(&mut self, answer: &Answer, (start, end): (u64, u64), keeper: &Keeper) {
+        for (first, count) in sound_ranges(answer) {
+            self.log.push(Call::new(start, end, first, count, self.node));
+        }
+        if let Answer::Texts(texts) = answer {
+            self.text_calls += 1;
+            texts.iter().for_each(|text| self.texts.push(keeper.keep(text)));
         }
     }
 }
 
 /// Runs `idgen verify`: the result goes to `out`, progress and a message about
 /// a failure to `err`. Returns the exit code (see [`exit`]).
-pub fn execute(args: &VerifyArgs, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+pub fn execute(
+    args: &VerifyArgs,
+    environment: &Environment,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    if let Err(failure) = prepare::create(args, environment) {
+        let _ = writeln!(err, "idgen verify: {failure}");
+        return failure.code;
+    }
     let report = match verify(args, err) {
         Ok(report) => report,
         Err(error) => {
@@ -304,42 +303,14 @@ pub fn execute(args: &VerifyArgs, out: &mut dyn Write, err: &mut dyn Write) -> u
             return error.exit_code();
         }
     };
-    let printed = print(&report, args.json, out);
+    let printed = report::print(&report, args.json, out);
     // A result that nobody could read is no proof either.
     if report.clean && printed.is_ok() { exit::OK } else { exit::FAILED }
 }
 
-fn print(report: &VerifyReport, json: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    if json {
-        return writeln!(out, "{}", load::json(report));
-    }
-    writeln!(
-        out,
-        "type {}, order {}, {} clients, {} s",
-        report.id_type, report.order, report.clients, report.seconds
-    )?;
-    for (node, calls) in report.nodes.iter().zip(&report.calls_by_node) {
-        writeln!(out, "{node:<24} {calls:>12} calls")?;
-    }
-    let rows = [
-        ("ids", report.ids),
-        ("duplicates", report.duplicates),
-        ("order_violations", report.order_violations),
-        ("malformed_answers", report.malformed_answers),
-        ("errors", report.errors),
-    ];
-    for (name, value) in rows {
-        writeln!(out, "{name:<24} {value:>12}")?;
-    }
-    if report.errors > 0 {
-        writeln!(out, "  {}", report.errors_by_code.summary())?;
-    }
-    for violation in &report.violations {
-        writeln!(out, "  {violation}")?;
-    }
-    writeln!(out, "{}", if report.clean { "clean" } else { "NOT CLEAN" })
-}
-
+#[cfg(test)]
+#[path = "verify_mode_tests.rs"]
+mod mode_tests;
 #[cfg(test)]
 #[path = "verify_tests.rs"]
 mod tests;

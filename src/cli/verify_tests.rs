@@ -16,7 +16,7 @@ struct Line {
     args: VerifyArgs,
 }
 
-fn args(servers: &[&TestServer], more: &[&str]) -> VerifyArgs {
+pub(super) fn args(servers: &[&TestServer], more: &[&str]) -> VerifyArgs {
     let mut line = vec!["verify".to_owned()];
     for server in servers {
         line.extend(["--node".to_owned(), server.name()]);
@@ -27,14 +27,14 @@ fn args(servers: &[&TestServer], more: &[&str]) -> VerifyArgs {
 }
 
 /// What a user sees: exit code, standard output, standard error.
-fn outcome(args: &VerifyArgs) -> (u8, String, String) {
+pub(super) fn outcome(args: &VerifyArgs) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = execute(args, &mut out, &mut err);
+    let code = execute(args, &Vec::new(), &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (code, text(out), text(err))
 }
 
-fn json(args: &VerifyArgs) -> (u8, serde_json::Value) {
+pub(super) fn json(args: &VerifyArgs) -> (u8, serde_json::Value) {
     let args = VerifyArgs { json: true, ..args.clone() };
     let (code, out, err) = outcome(&args);
     let parsed = serde_json::from_str(&out);
@@ -42,7 +42,7 @@ fn json(args: &VerifyArgs) -> (u8, serde_json::Value) {
 }
 
 /// An honest counter; servers that share one are an honest cluster.
-fn honest(counter: &Arc<AtomicI64>) -> impl Fn(Asked) -> Reply + Send + Sync + use<> {
+pub(super) fn honest(counter: &Arc<AtomicI64>) -> impl Fn(Asked) -> Reply + Send + Sync + use<> {
     let counter = Arc::clone(counter);
     move |asked| {
         let first = counter.fetch_add(asked.count, Ordering::SeqCst);
@@ -53,7 +53,7 @@ fn honest(counter: &Arc<AtomicI64>) -> impl Fn(Asked) -> Reply + Send + Sync + u
     }
 }
 
-fn counter() -> Arc<AtomicI64> {
+pub(super) fn counter() -> Arc<AtomicI64> {
     Arc::new(AtomicI64::new(1))
 }
 

@@ -55,7 +55,29 @@ const WORKERS: Setting = Setting {
     meaning: "Threads that serve requests; 0: half of the cores, at least 1",
 };
 
-pub(super) const SETTINGS: &[&Setting] = &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS, &WORKERS];
+const IDLE_AFTER_MS: Setting = Setting {
+    key: "node.idle_after_ms",
+    flag: Some("node-idle-after-ms"),
+    env: "IDGEN_NODE_IDLE_AFTER_MS",
+    // Longer than the ten minutes that a range is meant to last, so that a type
+    // in regular use never leaves.
+    kind: Kind::Integer { default: 900_000, low: 100, high: 604_800_000 },
+    meaning: "A type that nobody asked for so long, in milliseconds, leaves the memory of the \
+              node, and its unused ids go back",
+};
+
+const WORKER_LEASE_MS: Setting = Setting {
+    key: "node.worker_lease_ms",
+    flag: Some("node-worker-lease-ms"),
+    env: "IDGEN_NODE_WORKER_LEASE_MS",
+    // How long snowflake types go on without the range store; and how long the
+    // worker id of a node that was killed stays taken.
+    kind: Kind::Integer { default: 900_000, low: 1_000, high: 86_400_000 },
+    meaning: "How long a worker id for snowflake types is leased, in milliseconds",
+};
+
+pub(super) const SETTINGS: &[&Setting] =
+    &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS, &WORKERS, &IDLE_AFTER_MS, &WORKER_LEASE_MS];
 
 /// Settings of the node itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +92,10 @@ pub struct NodeSettings {
     pub drain: Duration,
     /// Threads that serve requests; 0 leaves it to the program.
     pub workers: usize,
+    /// How long an unused type stays in memory.
+    pub idle_after: Duration,
+    /// How long a worker id is leased.
+    pub worker_lease: Duration,
 }
 
 impl NodeSettings {
@@ -80,6 +106,8 @@ impl NodeSettings {
             max_waiting: reader.integer(&MAX_WAITING) as usize,
             drain: reader.milliseconds(&DRAIN_MS),
             workers: reader.integer(&WORKERS) as usize,
+            idle_after: reader.milliseconds(&IDLE_AFTER_MS),
+            worker_lease: reader.milliseconds(&WORKER_LEASE_MS),
         }
     }
 }

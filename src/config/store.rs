@@ -52,7 +52,16 @@ const TIMEOUT_MS: Setting = Setting {
     meaning: "How long one call of the range store may take, in milliseconds",
 };
 
-pub(super) const SETTINGS: &[&Setting] = &[&DATA, &MYSQL, &MYSQL_CA_FILE, &POOL_MAX, &TIMEOUT_MS];
+const SITE: Setting = Setting {
+    key: "store.site",
+    flag: Some("store-site"),
+    env: "IDGEN_STORE_SITE",
+    kind: Kind::Word { default: "none", max: 4 },
+    meaning: "Which site the range store is, 0 to 1023, where several sites share id types",
+};
+
+pub(super) const SETTINGS: &[&Setting] =
+    &[&DATA, &MYSQL, &MYSQL_CA_FILE, &POOL_MAX, &TIMEOUT_MS, &SITE];
 
 /// Settings of the range store.
 #[derive(Clone, PartialEq)]
@@ -66,6 +75,8 @@ pub struct StoreSettings {
     pub pool_max: usize,
     /// How long one call may take.
     pub timeout: Duration,
+    /// Which site it is, where several share id types.
+    pub site: Option<u16>,
 }
 
 impl std::fmt::Debug for StoreSettings {
@@ -76,6 +87,7 @@ impl std::fmt::Debug for StoreSettings {
             .field("mysql_ca_file", &self.mysql_ca_file)
             .field("pool_max", &self.pool_max)
             .field("timeout", &self.timeout)
+            .field("site", &self.site)
             .finish()
     }
 }
@@ -94,8 +106,18 @@ impl StoreSettings {
             mysql_ca_file,
             pool_max: reader.integer(&POOL_MAX) as usize,
             timeout: reader.milliseconds(&TIMEOUT_MS),
+            site: site(reader),
         }
     }
+}
+
+fn site(reader: &mut Reader) -> Option<u16> {
+    let word = reader.word(&SITE)?;
+    let site = word.parse().ok().filter(|site| (0..1_024).contains(site));
+    if site.is_none() {
+        reader.problem("store.site must be an integer from 0 to 1023");
+    }
+    site
 }
 
 /// The folder of the node's own files.

@@ -1,10 +1,16 @@
 //! Id types: their settings, the rules that the settings must keep, and the
 //! record of a type as the range store holds it.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::options::number_of;
 use super::sizing::SizingRule;
-use super::{Error, ErrorCode, History, InstanceId, TypeName};
+use super::{
+    AtLimit, Error, ErrorCode, History, InstanceId, OpaqueKey, SliceKey, TypeName, TypeOptions,
+};
 
 /// How the ids of a type are handed out (design.md §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,25 +18,41 @@ use super::{Error, ErrorCode, History, InstanceId, TypeName};
 pub enum Mode {
     /// Redis hands out, through any node: unique, and in one order across the cluster.
     Strict,
+    /// Each node hands out from ranges of its own: unique, ascending on a node.
+    Segment,
+    /// As segment, with 64 sub-sequences that a hash of the caller's gate pass
+    /// chooses from: unique, ascending per shard on a node.
+    Sharded,
+    /// Each node makes ids from the clock and a leased worker id: unique, by time.
+    Snowflake,
 }
 
 impl Mode {
+    /// Every mode.
+    pub const ALL: [Mode; 4] = [Mode::Strict, Mode::Segment, Mode::Sharded, Mode::Snowflake];
+
     /// The name in stores and interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Strict => "strict",
+            Mode::Segment => "segment",
+            Mode::Sharded => "sharded",
+            Mode::Snowflake => "snowflake",
         }
     }
 
     /// The mode called `text`; the error names the field `mode`.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        match text {
-            "strict" => Ok(Mode::Strict),
-            _ => Err(Error::invalid(
-                "mode",
-                format!("mode {text:?} is not known; this version has: strict"),
-            )),
-        }
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or_else(|| {
+            let names = Mode::ALL.map(Mode::as_str).join(", ");
+            Error::invalid("mode", format!("mode {text:?} is not known; this version has: {names}"))
+        })
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -125,6 +147,11 @@ pub struct TypeSpec {
     /// Name or number of the Redis instance; `None` lets the store choose the
     /// one with the lowest number.
     pub instance: Option<String>,
+    /// What it is beyond a plain sequence.
+    pub options: TypeOptions,
+    /// The first key of an opaque type; the service draws one where the caller
+    /// gives none. Must be there when the type is stored.
+    pub key: Option<OpaqueKey>,
 }
 
 impl TypeSpec {
@@ -153,6 +180,8 @@ impl TypeSpec {
             load_percentage: LoadPercentage::DEFAULT,
             lock_ttl_ms: 10_000,
             instance: None,
+            options: TypeOptions::default(),
+            key: None,
         }
     }
 
@@ -161,7 +190,17 @@ impl TypeSpec {
         check_texts(&self.prefix, &self.description)?;
         within("first_id", self.first_id, 1, Self::HIGHEST_ID)?;
         within("max_id", self.max_id, self.first_id, Self::HIGHEST_ID)?;
+        self.options.validate(self.mode, self.first_id, self.max_id)?;
+        if self.key.is_some() && self.options.opaque.is_none() {
+            return Err(Error::invalid("key", "key is for opaque types only"));
+        }
         check_sizes(self.min_range, self.max_range, self.load_interval_ms, self.lock_ttl_ms)
+    }
+
+    /// The highest position that may be allocated; in each period, for a
+    /// calendar series.
+    pub fn max_position(&self) -> i64 {
+        self.options.max_position(self.mode, self.max_id)
     }
 }
 
@@ -171,6 +210,11 @@ pub struct TypeChange {
     /// The version that the caller has seen; another one is a conflict. `None`
     /// changes whatever is there.
     pub expected_version: Option<i64>,
+    /// See [`TypeSpec::mode`]. Refused once ids were issued.
+    pub mode: Option<Mode>,
+    /// See [`TypeSpec::options`]; replaces them all. Refused once ids were issued,
+    /// but for `on_redis_loss`. Whether a type is opaque never changes.
+    pub options: Option<TypeOptions>,
     /// See [`TypeSpec::prefix`].
     pub prefix: Option<String>,
     /// See [`TypeSpec::description`].
@@ -205,6 +249,8 @@ impl TypeChange {
         }
         let mut changed = record.clone();
         let new = self.clone();
+        changed.mode = new.mode.unwrap_or(changed.mode);
+        changed.options = new.options.unwrap_or(changed.options);
         changed.prefix = new.prefix.unwrap_or(changed.prefix);
         changed.description = new.description.unwrap_or(changed.description);
         changed.max_id = new.max_id.unwrap_or(changed.max_id);
@@ -213,10 +259,22 @@ impl TypeChange {
         changed.load_interval_ms = new.load_interval_ms.unwrap_or(changed.load_interval_ms);
         changed.load_percentage = new.load_percentage.unwrap_or(changed.load_percentage);
         changed.lock_ttl_ms = new.lock_ttl_ms.unwrap_or(changed.lock_ttl_ms);
+        if record.has_issued() {
+            // Before the rules of the new mode, which would ask for more changes.
+            record.check_mode_kept(changed.mode)?;
+        }
         check_texts(&changed.prefix, &changed.description)?;
-        // A limit below what is allocated already could not be kept.
-        let issued = (changed.next_id - 1).max(changed.first_id);
-        within("max_id", changed.max_id, issued, TypeSpec::HIGHEST_ID)?;
+        within("max_id", changed.max_id, changed.first_id, TypeSpec::HIGHEST_ID)?;
+        changed.options.validate(changed.mode, changed.first_id, changed.max_id)?;
+        if record.has_issued() {
+            record.check_kept(&changed)?;
+        } else if record.options.opaque.is_some() != changed.options.opaque.is_some() {
+            return Err(Error::invalid(
+                "options",
+                "opaque cannot be added or removed later, because of its key: make a new type",
+            ));
+        }
+        changed.max_position = changed.options.max_position(changed.mode, changed.max_id);
         check_sizes(
             changed.min_range,
             changed.max_range,
@@ -242,12 +300,19 @@ pub struct TypeRecord {
     pub prefix: String,
     /// See [`TypeSpec::description`].
     pub description: String,
+    /// See [`TypeSpec::options`].
+    pub options: TypeOptions,
+    /// The keys of an opaque type, by their first slices; else empty. Secret.
+    pub keys: Arc<[SliceKey]>,
     /// See [`TypeSpec::first_id`].
     pub first_id: i64,
-    /// The first id that no range holds yet.
+    /// The first position that no range holds yet. Of a sharded type, the
+    /// highest of its shards.
     pub next_id: i64,
     /// See [`TypeSpec::max_id`].
     pub max_id: i64,
+    /// See [`TypeSpec::max_position`].
+    pub max_position: i64,
     /// See [`TypeSpec::min_range`].
     pub min_range: i64,
     /// See [`TypeSpec::max_range`].
@@ -285,9 +350,12 @@ impl TypeRecord {
             state: State::Active,
             prefix: spec.prefix.clone(),
             description: spec.description.clone(),
+            options: spec.options.clone(),
+            keys: spec.key.iter().map(|key| SliceKey { from_slice: 0, key: key.clone() }).collect(),
             first_id: spec.first_id,
             next_id: spec.first_id,
             max_id: spec.max_id,
+            max_position: spec.max_position(),
             min_range: spec.min_range,
             max_range: spec.max_range,
             load_interval_ms: spec.load_interval_ms,
@@ -312,9 +380,78 @@ impl TypeRecord {
         }
     }
 
-    /// How many ids may still be allocated before `max_id`.
+    /// How many positions may still be allocated; in the period of the newest
+    /// range, for a calendar series. Meaningless for a snowflake type.
     pub fn left(&self) -> u64 {
-        (self.max_id + 1).saturating_sub(self.next_id).max(0) as u64
+        let next = match self.options.calendar {
+            Some(_) => number_of(self.next_id),
+            None => self.next_id,
+        };
+        self.max_position.saturating_add(1).saturating_sub(next).max(0) as u64
+    }
+
+    /// Whether somebody may have got an id. Nobody counts those of a snowflake
+    /// type, so it always may have.
+    pub fn has_issued(&self) -> bool {
+        self.mode == Mode::Snowflake || self.last_load_ms.is_some() || self.next_id > self.first_id
+    }
+
+    fn check_mode_kept(&self, mode: Mode) -> Result<(), Error> {
+        if self.mode == mode {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "mode",
+            format!(
+                "mode of id type {} cannot change from {} to {mode}: it has issued ids; make a \
+                 new type",
+                self.name, self.mode
+            ),
+        ))
+    }
+
+    /// Refuses what would let a type that has issued ids repeat one.
+    fn check_kept(&self, changed: &TypeRecord) -> Result<(), Error> {
+        self.options.check_change(&changed.options)?;
+        if self.max_id != changed.max_id {
+            // The ids of these are computed with the limit.
+            let fixed = self.options.opaque.is_some() || self.options.at_limit == AtLimit::Cycle;
+            if fixed {
+                return Err(Error::invalid(
+                    "max_id",
+                    "max_id of a type that is opaque or cycles cannot change once ids were \
+                     issued, because ids could repeat: make a new type",
+                ));
+            }
+            // A limit below what is allocated already could not be kept.
+            let position = changed.options.max_position(changed.mode, changed.max_id);
+            let next = match self.options.calendar {
+                Some(_) => number_of(self.next_id),
+                None => self.next_id,
+            };
+            if position < next - 1 {
+                return Err(Error::invalid(
+                    "max_id",
+                    format!(
+                        "max_id {} is too low: positions up to {} are allocated",
+                        changed.max_id,
+                        next - 1
+                    ),
+                ));
+            }
+        }
+        if self.prefix != changed.prefix {
+            // "A1" and 1 make the same text as "A" and 11.
+            let safe = |prefix: &str| !prefix.ends_with(|c: char| c.is_ascii_digit());
+            if self.options.format.is_some() || !safe(&self.prefix) || !safe(&changed.prefix) {
+                return Err(Error::invalid(
+                    "prefix",
+                    "prefix of a type with a format, or one that ends in a digit, cannot change \
+                     once ids were issued, because texts could repeat: make a new type",
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -363,7 +500,7 @@ fn check_description(description: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn within(field: &'static str, value: i64, low: i64, high: i64) -> Result<(), Error> {
+pub(super) fn within(field: &'static str, value: i64, low: i64, high: i64) -> Result<(), Error> {
     if (low..=high).contains(&value) {
         Ok(())
     } else {
@@ -375,51 +512,4 @@ fn within(field: &'static str, value: i64, low: i64, high: i64) -> Result<(), Er
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec() -> TypeSpec {
-        TypeSpec::new(TypeName::parse("order").unwrap())
-    }
-
-    #[test]
-    fn defaults_are_legal() {
-        spec().validate().unwrap();
-    }
-
-    #[test]
-    fn each_broken_rule_names_its_field() {
-        type Break = fn(&mut TypeSpec);
-        let cases: [(&str, Break); 11] = [
-            ("prefix", |s| s.prefix = "x".repeat(65)),
-            ("prefix", |s| s.prefix = "a\nb".into()),
-            ("description", |s| s.description = "x".repeat(65_536)),
-            ("first_id", |s| s.first_id = 0),
-            ("first_id", |s| s.first_id = i64::MAX),
-            ("max_id", |s| {
-                s.first_id = 10;
-                s.max_id = 9;
-            }),
-            ("max_id", |s| s.max_id = i64::MAX),
-            ("min_range", |s| s.min_range = 0),
-            ("max_range", |s| s.max_range = 999),
-            ("load_interval_ms", |s| s.load_interval_ms = 0),
-            ("lock_ttl_ms", |s| s.lock_ttl_ms = 999),
-        ];
-        for (field, change) in cases {
-            let mut broken = spec();
-            change(&mut broken);
-            let error = broken.validate().unwrap_err();
-            assert_eq!(error.field, Some(field), "{error}");
-            assert!(error.message.contains(field), "{error}");
-        }
-    }
-
-    #[test]
-    fn load_percentage_is_a_fraction() {
-        assert!(LoadPercentage::from_fraction(-0.1).is_err());
-        assert!(LoadPercentage::from_fraction(1.1).is_err());
-        assert!(LoadPercentage::from_fraction(f64::NAN).is_err());
-        assert_eq!(LoadPercentage::from_fraction(0.1).unwrap(), LoadPercentage::DEFAULT);
-    }
-}
+mod tests;

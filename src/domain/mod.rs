@@ -5,18 +5,30 @@
 //! this name legal) live here once, each with a table of cases.
 
 pub mod allocation;
+pub mod calendar;
+pub mod check_digit;
 pub mod error;
+pub mod format;
+pub mod gate_pass;
 pub mod history;
+pub mod id_map;
 pub mod id_type;
 pub mod instance;
 pub mod name;
+pub mod opaque;
+pub mod options;
+pub mod prefetch;
 pub mod range;
 pub mod sizing;
+pub mod snowflake;
 
+pub use calendar::{Period, PeriodSpan};
 pub use error::{Error, ErrorCode};
 pub use history::History;
 pub use id_type::{LoadPercentage, Mode, State, TypeChange, TypeRecord, TypeSpec};
 pub use instance::{InstanceId, InstanceRecord, InstanceSpec};
 pub use name::TypeName;
+pub use opaque::{OpaqueKey, SliceKey};
+pub use options::{AtLimit, OnRedisLoss, Opaque, Sites, TypeOptions};
 pub use range::IdRange;
 pub use sizing::Usage;

@@ -5,7 +5,8 @@
 //! ones, and the range store is called about once per `load_interval` per type
 //! whatever the rate (design.md §3). The stored procedure `idgen_next_range`
 //! and the embedded store compute the same; the conformance suite holds every
-//! adapter to the table below.
+//! adapter to the table below. Where a type has few ids left, a range is shorter
+//! still: see [`super::allocation::next_range`].
 
 use super::LoadPercentage;
 

@@ -60,6 +60,9 @@ pub struct View {
     pub used: u64,
     /// Time since the last publication, in milliseconds by the dispatcher's clock.
     pub age_ms: u64,
+    /// The highest end of a range that was [witnessed](Dispatcher::witness), 0 if
+    /// none; of shard 0, for a sharded type.
+    pub leased_end: i64,
 }
 
 impl View {
@@ -77,6 +80,13 @@ impl View {
         current + self.second.map_or(0, IdRange::len)
     }
 
+    /// The next id to hand out, if there is one.
+    pub fn next(&self) -> Option<i64> {
+        let current = self.current.filter(|r| self.is_live() && self.cursor < r.end());
+        let second = self.second.filter(|_| self.is_live());
+        current.map(|_| self.cursor).or(second.map(IdRange::start))
+    }
+
     /// Whether the next range is due.
     pub fn is_due(&self) -> bool {
         !self.is_live() || (self.second.is_none() && self.cursor >= self.update_id)
@@ -86,7 +96,7 @@ impl View {
     /// Counts dead ranges too: their ends are still witnesses (invariant 6).
     pub fn highest_end(&self) -> i64 {
         let current = self.current.map_or(0, IdRange::end);
-        current.max(self.second.map_or(0, IdRange::end))
+        current.max(self.second.map_or(0, IdRange::end)).max(self.leased_end)
     }
 }
 
@@ -164,6 +174,42 @@ pub enum Announcement {
     Resumed,
 }
 
+/// What a dispatcher knows of a range that a node was given for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Witness {
+    /// It is new, and was noted.
+    Noted,
+    /// Some of it may have been given to another node before: the range store
+    /// went back in time. The range is burnt, and the next one must start at
+    /// `highest_end` or above.
+    Overlaps {
+        /// The highest end of all ranges that were noted.
+        highest_end: i64,
+    },
+}
+
+/// What was remembered under a request key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remembered {
+    /// Nothing was there; the given text is kept now.
+    Kept,
+    /// Somebody was faster: this is there, and stays.
+    Earlier(String),
+}
+
+/// The longest text that is kept under a request key, in bytes: 64 KiB.
+pub const MAX_REMEMBERED: usize = 65_536;
+
+/// Refuses a text that is longer than [`MAX_REMEMBERED`], as every dispatcher does.
+pub fn check_remembered(text: &str) -> Result<(), DispatchError> {
+    match text.len() {
+        0..=MAX_REMEMBERED => Ok(()),
+        length => Err(DispatchError::Broken(format!(
+            "{length} bytes under a request key: it keeps at most {MAX_REMEMBERED}"
+        ))),
+    }
+}
+
 /// Why a dispatcher did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DispatchError {
@@ -230,6 +276,45 @@ pub trait Dispatcher: Send + Sync {
 
     /// Releases the lock if it is held under `token`; false otherwise.
     async fn unlock(&self, name: &TypeName, token: &str) -> Result<bool, DispatchError>;
+
+    /// Notes a range that a node leased for itself, before the first id of it is
+    /// issued, so that a range store that went back in time is found out
+    /// (invariant 6). The end of the highest one is kept for ever; of the 16
+    /// highest, start and end too, so that ranges of several nodes may come in any
+    /// order. It [overlaps](Witness::Overlaps) where it shares an id with one of
+    /// those, or starts below the end of one that is not kept any more.
+    /// Does not look at the history: what it knows can only be too little.
+    async fn witness(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        range: IdRange,
+    ) -> Result<Witness, DispatchError>;
+
+    /// Forgets the end of a range that was noted and is about to be given back
+    /// to the store, if nothing higher was noted: see
+    /// [`RangeStore::give_back`](super::RangeStore::give_back). Answers whether it did;
+    /// if not, nothing changed, and it must not be given back.
+    async fn withdraw(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, DispatchError>;
+
+    /// Keeps `text` (at most [`MAX_REMEMBERED`] bytes, else `Broken`) under a
+    /// request key for `ttl`, unless something is there. An implementation may
+    /// hold a bounded number of them, and is `Unavailable` beyond that.
+    async fn remember(
+        &self,
+        name: &TypeName,
+        key: &str,
+        text: &str,
+        ttl: Duration,
+    ) -> Result<Remembered, DispatchError>;
+
+    /// What is kept under a request key.
+    async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError>;
 
     /// Tells all nodes, this one included.
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError>;

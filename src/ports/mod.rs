@@ -1,15 +1,19 @@
 //! What the service needs from the outside, as traits with their contracts,
 //! and the conformance suite that every adapter passes.
 
+pub mod clock;
 pub mod conformance;
 pub mod dispatcher;
 pub mod entropy;
 pub mod facts;
 pub mod range_store;
+pub mod worker_ids;
 
+pub use clock::Clock;
 pub use dispatcher::{
-    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, Publication,
-    PublishOutcome, Refusal, TakeOutcome, Taken, View,
+    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,
+    Publication, PublishOutcome, Refusal, Remembered, TakeOutcome, Taken, View, Witness,
+    check_remembered,
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;
@@ -17,3 +21,4 @@ pub use range_store::{
     Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
     Subject, TypeFilter,
 };
+pub use worker_ids::{Tenure, TenureRecord, WorkerIds};

@@ -7,9 +7,10 @@
 
 use async_trait::async_trait;
 
+use crate::domain::allocation::Denied;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, TypeChange,
-    TypeName, TypeRecord, TypeSpec, Usage,
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey,
+    PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
 };
 
 /// A request for the next range of a type.
@@ -17,6 +18,12 @@ use crate::domain::{
 pub struct NextRange<'a> {
     /// The type.
     pub name: &'a TypeName,
+    /// The sub-sequence, 0 to 63: for a sharded type, and for no other.
+    pub shard: Option<u8>,
+    /// The period that the caller takes for the current one: for a calendar
+    /// series, and for no other. The store compares its own clock with it, so
+    /// that no clock of a node has a say (see [`StoreError::WrongPeriod`]).
+    pub period: Option<PeriodSpan>,
     /// The Redis instance that the range will be published on, and the history
     /// of that instance; `None` for a range that goes to a node, a client or a
     /// DBA. Recorded, and refused where the type is assigned elsewhere or the
@@ -32,10 +39,17 @@ pub struct NextRange<'a> {
     pub owner: &'a str,
 }
 
+impl<'a> NextRange<'a> {
+    /// A request of `owner` for `name`, without anything special.
+    pub fn of(name: &'a TypeName, owner: &'a str) -> Self {
+        NextRange { name, shard: None, period: None, target: None, usage: None, floor: 0, owner }
+    }
+}
+
 /// A range that is durable in the store and belongs to the caller alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The ids.
+    /// The positions (ids, for a plain type).
     pub range: IdRange,
     /// Reaching it makes the next range due.
     pub update_id: i64,
@@ -67,6 +81,13 @@ pub enum StoreError {
         /// The history that was given.
         history: String,
     },
+    /// The store's clock lies outside the period that was given; nothing happened.
+    /// The caller works the period out again from `now_ms`.
+    #[error("the range store's clock is at {now_ms} ms, outside the period that was asked for")]
+    WrongPeriod {
+        /// The store's clock, in milliseconds of the Unix epoch.
+        now_ms: i64,
+    },
     /// The store is out of reach, or did not answer in time: what was asked may
     /// or may not have happened.
     #[error("range store unavailable: {0}")]
@@ -77,12 +98,22 @@ pub enum StoreError {
     Broken(String),
 }
 
+impl From<Denied> for StoreError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Rule(error) => StoreError::Refused(error),
+            Denied::WrongPeriod { now_ms } => StoreError::WrongPeriod { now_ms },
+        }
+    }
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(error) => error,
             StoreError::NotAssigned { .. }
             | StoreError::Superseded { .. }
+            | StoreError::WrongPeriod { .. }
             | StoreError::Unavailable(_) => Error::new(ErrorCode::Unavailable, error.to_string()),
             StoreError::Broken(_) => Error::new(ErrorCode::Internal, error.to_string()),
         }
@@ -160,6 +191,8 @@ pub struct RangeLogEntry {
     pub instance: Option<InstanceId>,
     /// The history that it was for, if any.
     pub history: Option<String>,
+    /// The sub-sequence, for a sharded type.
+    pub shard: Option<u8>,
 }
 
 /// What must never be lost: types, and which of their ids were given away.
@@ -170,18 +203,32 @@ pub struct RangeLogEntry {
 pub trait RangeStore: Send + Sync {
     /// Allocates the next range, in one transaction that is durable when this
     /// returns. `start = max(next_id, floor)`; the length is
-    /// [`next_length`](crate::domain::sizing::next_length), cut at `max_id`.
+    /// [`next_length`](crate::domain::sizing::next_length), cut at `max_position`.
     ///
-    /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start > max_id`;
-    /// `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`. See also
-    /// [`StoreError::NotAssigned`] and [`StoreError::Superseded`].
+    /// Of a sharded type each shard has its own `next_id` and last length. Of a
+    /// calendar series, `start` is at least the first number (`first_id`) of the
+    /// given period, is lifted to the first number of its own period if a floor
+    /// put it below, and never goes back to an earlier period; the range ends with
+    /// its period.
+    ///
+    /// Refused: `UNKNOWN_TYPE`; `RETIRED`; `EXHAUSTED` when `start` is above
+    /// `max_position` (of a calendar series: when the numbers of the period are
+    /// used up; when the next one begins is the caller's business);
+    /// `INVALID_ARGUMENT` for a floor outside `0..=i64::MAX`, for a snowflake type
+    /// (`mode`), for a `shard` or `period` that is missing, not wanted or out of
+    /// range (a period's number: 0 to
+    /// [`HIGHEST_PERIOD`](crate::domain::allocation::HIGHEST_PERIOD)). See also
+    /// [`StoreError::NotAssigned`], [`StoreError::Superseded`] and
+    /// [`StoreError::WrongPeriod`].
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError>;
 
     /// Allocates exactly `count` ids, for a bulk load by hand. As
     /// [`next_range`](Self::next_range), but `count` (1 to
     /// [`TypeSpec::LONGEST_RANGE`]) is the length, the range is not cut but
     /// refused at the limit, and the sizing is not touched. An audited change,
-    /// so that every node hears of it and keeps the end as a witness.
+    /// so that every node hears of it and keeps the end as a witness. For
+    /// positions of a plain sequence only: refused with `INVALID_ARGUMENT`
+    /// (`mode`) for sharded and snowflake types and calendar series.
     async fn reserve(
         &self,
         name: &TypeName,
@@ -190,8 +237,53 @@ pub trait RangeStore: Send + Sync {
         owner: &str,
     ) -> Result<IdRange, StoreError>;
 
-    /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, and what
-    /// [`TypeSpec::validate`] refuses.
+    /// Takes back the end of a range that was allocated without a target and
+    /// never used, if nothing was allocated after it: then `next_id` goes back to
+    /// the start of `tail`, and the range log forgets it (the row is cut, or
+    /// removed if nothing is left). The last length stays. Answers whether it did;
+    /// no change of settings: not audited, not in the feed. Of an opaque type
+    /// nothing goes back that reaches below the slice of `next_id`, because nodes
+    /// take the key of that slice for final.
+    ///
+    /// The caller must never use `tail` again, whatever the answer, must have
+    /// withdrawn it from the dispatcher, and asks **once**: a second call might
+    /// meet the same positions in the hands of somebody else. So an adapter may
+    /// repeat it only where it knows that nothing happened.
+    ///
+    /// Refused: `UNKNOWN_TYPE`; `INVALID_ARGUMENT` for a `shard` as in
+    /// [`next_range`](Self::next_range). A retired type takes back as an active one.
+    async fn give_back(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives the ids of an opaque type a new key, from the slice after that of
+    /// `next_id` on: in the same transaction `next_id` (of every shard, for a
+    /// sharded type) moves to the start of that slice, and the positions before it
+    /// are skipped. A change of the type (its version rises), audited without the
+    /// key. Refused: `UNKNOWN_TYPE`, `INVALID_ARGUMENT` (`opaque`) for a type that
+    /// is not opaque, `EXHAUSTED` when this is the last slice.
+    async fn rotate_key(
+        &self,
+        name: &TypeName,
+        key: &OpaqueKey,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// The range of the log that holds `position`, if there is one. Refuses
+    /// nothing: an unknown type, or a shard that does not fit it, has no ranges.
+    async fn find_range(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError>;
+
+    /// Creates a type. Refused: `ALREADY_EXISTS`, `UNKNOWN_INSTANCE`, what
+    /// [`TypeSpec::validate`] refuses, and a `key` where the type is not opaque or
+    /// none where it is ([`check_new`](crate::domain::allocation::check_new)).
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError>;
 
     /// Changes settings. Refused: `UNKNOWN_TYPE`, `CONFLICT` when the version is
@@ -239,6 +331,12 @@ pub trait RangeStore: Send + Sync {
     /// All Redis instances, by number.
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError>;
 
+    /// The same for a node that connects to them: the number of types may be
+    /// left 0, so that the answer costs the same however many there are.
+    async fn connections(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        self.instances().await
+    }
+
     /// Changes with a number above `seq`, oldest first, at most 1 000.
     ///
     /// A change of the history of a type is one of them, as is every audited
@@ -258,6 +356,6 @@ pub trait RangeStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<RangeLogEntry>, StoreError>;
 
-    /// Whether the store answers.
-    async fn ping(&self) -> Result<(), StoreError>;
+    /// Whether the store answers: its clock, in milliseconds of the Unix epoch.
+    async fn ping(&self) -> Result<i64, StoreError>;
 }

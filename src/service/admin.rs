@@ -38,6 +38,14 @@ pub trait AdminApi: IdApi {
         actor: &str,
     ) -> impl Future<Output = Result<TypeRecord, Error>> + Send;
 
+    /// Gives an opaque type a new key from its next slice on. Refused:
+    /// `UNKNOWN_TYPE`, `INVALID_ARGUMENT` (`opaque`), `EXHAUSTED`.
+    fn rotate_key(
+        &self,
+        name: &str,
+        actor: &str,
+    ) -> impl Future<Output = Result<TypeRecord, Error>> + Send;
+
     /// All Redis instances by number, each with its state now.
     fn instances(&self) -> impl Future<Output = Result<Vec<InstanceStatus>, Error>> + Send;
 

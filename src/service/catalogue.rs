@@ -6,16 +6,28 @@
 //! not become load on the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::Parts;
+use super::api::LocalSupply;
+use super::idle::Idle;
+use super::segment::Leases;
 use super::sequence::Sequence;
+use super::snowflake::SnowflakeSource;
 use super::supply::Supply;
-use crate::domain::{Error, ErrorCode, TypeName, TypeRecord};
+use crate::domain::calendar::Zone;
+use crate::domain::format::Format;
+use crate::domain::gate_pass::SHARDS;
+use crate::domain::id_map::IdMap;
+use crate::domain::opaque::slice_start;
+use crate::domain::options::position_in;
+use crate::domain::{Error, ErrorCode, IdRange, Mode, PeriodSpan, State, TypeName, TypeRecord};
 use crate::ports::StoreError;
 
 /// A type that does not exist may exist after so long: below the second
@@ -30,31 +42,226 @@ const LOOKUPS: usize = 2;
 /// A type as this node knows it.
 pub(super) struct TypeEntry {
     pub(super) name: TypeName,
-    record: RwLock<Arc<TypeRecord>>,
+    settings: ArcSwap<Settings>,
+    /// Of a strict type: who waits, and what is known of the supply.
     pub(super) sequence: Sequence,
     pub(super) supply: Supply,
+    /// Ranges of this node's own: of a segment type, or of a strict one while
+    /// its Redis instance is away.
+    leases: OnceLock<Arc<Leases>>,
+    shards: OnceLock<Box<[OnceLock<Arc<Leases>>; SHARDS as usize]>>,
+    /// Where its ids come from, for a snowflake type; made at the first use.
+    pub(super) snowflake: OnceLock<Arc<SnowflakeSource>>,
+    /// What was in use when the type was last looked at for idleness.
+    pub(super) idle: Idle,
+    /// Whether it counts as in use: see [`super::active`].
+    pub(super) listed: AtomicBool,
+    /// It left the memory: who still holds it must look the type up again.
+    closed: AtomicBool,
+}
+
+/// The settings of a type, and what is made of them once.
+pub(super) struct Settings {
+    pub(super) record: Arc<TypeRecord>,
+    /// Fails for settings that make no sense, written past all checks.
+    pub(super) writing: Result<Writing, Error>,
+}
+
+/// How positions become ids and texts.
+pub(super) struct Writing {
+    /// `None` for a snowflake type, which has no positions.
+    pub(super) map: Option<IdMap>,
+    pub(super) format: Option<Format>,
+    pub(super) zone: Zone,
+}
+
+impl Settings {
+    fn new(record: TypeRecord) -> Self {
+        let writing = Writing::of(&record);
+        if let Err(error) = &writing {
+            tracing::error!(id_type = %record.name, %error, "the settings of a type make no sense");
+        }
+        Settings { record: Arc::new(record), writing }
+    }
+}
+
+impl Writing {
+    fn of(record: &TypeRecord) -> Result<Self, Error> {
+        // A DBA's call can store what the procedures cannot check.
+        record.options.validate(record.mode, record.first_id, record.max_id)?;
+        Ok(Writing {
+            map: match record.mode {
+                Mode::Snowflake => None,
+                _ => Some(IdMap::new(record)?),
+            },
+            format: record.options.format.as_deref().map(Format::parse).transpose()?,
+            zone: Zone::parse(record.options.time_zone.as_deref())?,
+        })
+    }
 }
 
 impl TypeEntry {
+    fn new(record: TypeRecord) -> Self {
+        TypeEntry {
+            name: record.name.clone(),
+            sequence: Sequence::default(),
+            supply: Supply::new(record.next_id),
+            settings: ArcSwap::from_pointee(Settings::new(record)),
+            leases: OnceLock::new(),
+            shards: OnceLock::new(),
+            snowflake: OnceLock::new(),
+            idle: Idle::default(),
+            listed: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The one that takes the place of `old`, of which nothing is used any more.
+    fn after(old: &TypeEntry, record: TypeRecord) -> Self {
+        let same_positions = old.record().mode == record.mode;
+        let entry = TypeEntry::new(record);
+        if same_positions {
+            entry.supply.succeed(&old.supply);
+            for leases in old.all_leases() {
+                let new = leases.shard.map_or_else(|| entry.leases(), |shard| entry.shard(shard));
+                new.settings_changed(leases.floor());
+            }
+        }
+        entry
+    }
+
+    /// Whether `record` lacks a key that ids were written with: the store went
+    /// back in time. Older reads of the same store, which may come late, lack
+    /// only the newest ones.
+    fn misses_keys(&self, record: &TypeRecord, anyway: bool) -> bool {
+        let held = &self.record().keys;
+        let is_older = !anyway && held.starts_with(&record.keys);
+        !record.keys.starts_with(held) && !is_older
+    }
+
     /// Its settings, as last read from the store.
+    pub(super) fn settings(&self) -> Guard<Arc<Settings>> {
+        self.settings.load()
+    }
+
+    /// Its settings, for longer than a moment.
+    pub(super) fn settings_held(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Its record, as last read from the store.
     pub(super) fn record(&self) -> Arc<TypeRecord> {
-        self.record.read().expect("never poisoned").clone()
+        self.settings.load().record.clone()
+    }
+
+    /// The ranges of this node's own, but for those of shards.
+    pub(super) fn leases(&self) -> &Arc<Leases> {
+        self.leases.get_or_init(|| Arc::new(Leases::new(None, self.supply.floor())))
+    }
+
+    /// The ranges of this node's own for `shard`, 0 to 63.
+    pub(super) fn shard(&self, shard: u8) -> &Arc<Leases> {
+        let shards = self.shards.get_or_init(|| Box::new([const { OnceLock::new() }; 64]));
+        shards[usize::from(shard)].get_or_init(|| Arc::new(Leases::new(Some(shard), 0)))
+    }
+
+    /// All ranges of this node's own that were ever needed.
+    pub(super) fn all_leases(&self) -> impl Iterator<Item = &Arc<Leases>> {
+        let shards = self.shards.get().into_iter().flat_map(|shards| shards.iter());
+        self.leases.get().into_iter().chain(shards.filter_map(OnceLock::get))
+    }
+
+    /// What this node has of it for itself; `None` if nothing.
+    pub(super) fn local(&self, now_ms: i64) -> Option<LocalSupply> {
+        if let Some(source) = self.snowflake.get() {
+            return Some(source.local(now_ms));
+        }
+        self.all_leases().map(|leases| leases.local()).reduce(|a, b| LocalSupply {
+            left: a.left + b.left,
+            ranges: a.ranges + b.ranges,
+            ahead: a.ahead.max(b.ahead),
+            rate: a.rate.into_iter().chain(b.rate).reduce(|x, y| x + y),
+            runway_s: a.runway_s.into_iter().chain(b.runway_s).reduce(f64::min),
+            worker: None,
+        })
+    }
+
+    /// Whether an id was asked for within `span`, as looks a second apart tell.
+    pub(super) fn used_within(&self, span: Duration) -> bool {
+        self.supply.note_use(self.mark());
+        self.supply.used_within(span)
+    }
+
+    /// A number that changes with every id that this node makes or takes.
+    pub(super) fn mark(&self) -> u64 {
+        let leased: u64 = self.all_leases().map(|leases| leases.taken()).sum();
+        let made = self.snowflake.get().map_or(0, |source| source.mark());
+        leased.wrapping_add(made).wrapping_add(self.supply.takes())
+    }
+
+    /// Hands out nothing any more. Gives what is left of its leases, which
+    /// belongs to the caller alone.
+    pub(super) fn close(&self) -> Vec<(Arc<Leases>, Vec<IdRange>)> {
+        self.closed.store(true, Ordering::SeqCst);
+        self.all_leases().map(|leases| (leases.clone(), leases.close())).collect()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The first position that is not outdated: by its period, of a calendar
+    /// series, or by its key, of an opaque type.
+    pub(super) fn least_position(&self, period: Option<PeriodSpan>) -> i64 {
+        let record = self.record();
+        let newest_key = record.keys.last().zip(record.options.opaque);
+        let by_key = newest_key.map_or(0, |(newest, opaque)| {
+            let highest = record.options.highest_number(record.mode, record.max_id);
+            slice_start(newest.from_slice, highest, opaque)
+        });
+        by_key.max(period.map_or(0, |period| position_in(period.number, 0)))
+    }
+
+    /// Why nobody gets an id, whatever is at hand.
+    pub(super) fn verdict(&self) -> Option<Error> {
+        let settings = self.settings();
+        if settings.record.state == State::Retired {
+            return Some(Error::new(
+                ErrorCode::Retired,
+                format!("id type {} is retired", self.name),
+            ));
+        }
+        settings.writing.as_ref().err().cloned()
     }
 
     /// Takes over what was read from the store, unless something newer was read
     /// meanwhile: readers may finish in any order. `anyway` is for a store that
     /// went back in time, where the older state is the true one.
     fn update(&self, record: TypeRecord, anyway: bool) {
-        let mut held = self.record.write().expect("never poisoned");
-        let age = |record: &TypeRecord| (record.version, record.next_id);
-        if !anyway && age(&record) < age(&held) {
+        let new = Arc::new(Settings::new(record));
+        let age = |settings: &Settings| (settings.record.version, settings.record.next_id);
+        let before = self.settings.rcu(|held| match !anyway && age(&new) < age(held) {
+            true => held.clone(),
+            false => new.clone(),
+        });
+        if !anyway && age(&new) < age(&before) {
             return;
         }
-        self.supply.raise_floor(record.next_id);
-        *held = Arc::new(record);
-        drop(held);
+        let next_id = new.record.next_id;
+        if new.record.keys.len() > before.record.keys.len() {
+            // A new key counts at once, not when the ranges at hand are used up.
+            let least = self.least_position(None);
+            for leases in self.all_leases() {
+                leases.burn_to(least - 1);
+            }
+        }
+        self.supply.raise_floor(next_id);
         self.supply.forgive();
         self.sequence.wake();
+        for leases in self.all_leases() {
+            // A shard's own next id is not told; that of the type is another's.
+            leases.settings_changed(if leases.shard.is_none() { next_id } else { 0 });
+        }
     }
 }
 
@@ -92,20 +299,40 @@ impl Catalogue {
     pub(super) fn put(&self, record: TypeRecord, anyway: bool) -> Arc<TypeEntry> {
         self.missing.lock().expect("never poisoned").remove(&record.name);
         let mut entries = self.entries.write().expect("never poisoned");
-        if let Some(entry) = entries.get(&record.name) {
-            let entry = entry.clone();
-            drop(entries);
-            entry.update(record, anyway);
-            return entry;
-        }
-        let entry = Arc::new(TypeEntry {
-            name: record.name.clone(),
-            sequence: Sequence::default(),
-            supply: Supply::new(record.next_id),
-            record: RwLock::new(Arc::new(record)),
-        });
+        let old = entries.get(&record.name).cloned();
+        let entry = match &old {
+            // One whose mode changed has issued nothing, and begins anew. So does
+            // one of which a key was lost: nothing is written with another.
+            Some(old) if old.record().mode != record.mode || old.misses_keys(&record, anyway) => {
+                Arc::new(TypeEntry::after(old, record))
+            }
+            Some(old) => {
+                drop(entries);
+                old.update(record, anyway);
+                return old.clone();
+            }
+            None => Arc::new(TypeEntry::new(record)),
+        };
         entries.insert(entry.name.clone(), entry.clone());
+        drop(entries);
+        if let Some(old) = old {
+            // What is left of its leases is burnt.
+            old.close();
+            old.sequence.wake();
+        }
         entry
+    }
+
+    /// Forgets `entry`, if it is still the one of its name.
+    pub(super) fn remove(&self, entry: &Arc<TypeEntry>) {
+        let mut entries = self.entries.write().expect("never poisoned");
+        if entries.get(&entry.name).is_some_and(|held| Arc::ptr_eq(held, entry)) {
+            entries.remove(&entry.name);
+            // A million types that came and went must not leave their table.
+            if entries.capacity() > 1_024 && entries.len() < entries.capacity() / 8 {
+                entries.shrink_to_fit();
+            }
+        }
     }
 
     fn is_missing(&self, name: &TypeName) -> bool {
@@ -188,5 +415,56 @@ impl Parts {
             self.catalogue.put(record, anyway);
         }
         Ok(())
+    }
+
+    /// Makes sure that the settings at hand tell the ids of `positions`: of an
+    /// opaque type, the key of their slice may be newer than the settings; and
+    /// settings from before the first id of all may have changed since, which they
+    /// never do later. False where the store does not know of the positions.
+    pub(super) async fn know(
+        &self,
+        entry: &Arc<TypeEntry>,
+        positions: IdRange,
+    ) -> Result<bool, Error> {
+        let knows = |entry: &TypeEntry| {
+            let settings = entry.settings();
+            if !settings.record.has_issued() {
+                return false;
+            }
+            let map = settings.writing.as_ref().ok().and_then(|w| w.map.as_ref());
+            map.is_none_or(|map| map.knows(positions.last()))
+        };
+        if knows(entry) {
+            return Ok(true);
+        }
+        let record = self
+            .store
+            .find_type(&entry.name)
+            .await?
+            .ok_or_else(|| Error::unknown_type(entry.name.as_str()))?;
+        let newest = self.catalogue.put(record, false);
+        if !Arc::ptr_eq(&newest, entry) {
+            return Err(super::unavailable(format!(
+                "the settings of id type {} have just changed: try again",
+                entry.name
+            )));
+        }
+        Ok(knows(entry))
+    }
+
+    /// As [`know`](Self::know), where not to know is an error.
+    pub(super) async fn must_know(
+        &self,
+        entry: &Arc<TypeEntry>,
+        positions: IdRange,
+    ) -> Result<(), Error> {
+        match self.know(entry, positions).await? {
+            true => Ok(()),
+            false => Err(super::unavailable(format!(
+                "the range store does not know that it gave {positions} of id type {} away: it \
+                 went back in time, and is being moved forward",
+                entry.name
+            ))),
+        }
     }
 }

@@ -4,10 +4,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
 use super::api::{NodeStatus, TypeStatus};
+use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
-use super::{Parts, Service};
+use super::{Parts, Service, snowflake};
 use crate::domain::{
-    Error, ErrorCode, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord, TypeSpec,
+    Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OnRedisLoss, OpaqueKey, TypeChange,
+    TypeName, TypeRecord, TypeSpec,
 };
 use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
 use std::sync::Arc;
@@ -20,13 +22,38 @@ const TELL: Duration = Duration::from_millis(250);
 impl Parts {
     pub(super) async fn create_type(
         &self,
-        spec: TypeSpec,
+        mut spec: TypeSpec,
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         spec.validate()?;
+        if spec.mode == Mode::Snowflake {
+            snowflake::check_new(self, &spec.options.snowflake.unwrap_or_default())?;
+        }
+        if let Some(sites) = spec.options.sites
+            && self.config.site != Some(sites.site)
+        {
+            return Err(Error::invalid(
+                "sites.site",
+                format!(
+                    "sites.site {} is not the site of this node: make the type through a node of \
+                     that site, which was started with store.site {}",
+                    sites.site, sites.site
+                ),
+            ));
+        }
+        if spec.options.opaque.is_some() && spec.key.is_none() {
+            spec.key = Some(self.draw_key());
+        }
         let record = self.store.create_type(&spec, actor).await?;
         self.changed(&record).await;
         Ok(record)
+    }
+
+    fn draw_key(&self) -> OpaqueKey {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.entropy.random_u128().to_be_bytes());
+        bytes[16..].copy_from_slice(&self.entropy.random_u128().to_be_bytes());
+        OpaqueKey::new(bytes)
     }
 
     /// This node knows at once, its peers by the announcement, and those who
@@ -56,19 +83,29 @@ impl Parts {
             Ok(Err(_)) | Err(_) => (*entry.record()).clone(),
         };
         let view = match self.instances.get(record.instance) {
+            _ if record.mode != Mode::Strict => None,
             Some(instance) => {
                 let view = timeout_at(deadline, instance.dispatcher.view(&entry.name)).await;
                 view.ok().and_then(Result::ok)
             }
             None => None,
         };
-        Ok(TypeStatus { record, view })
+        let exhausted_at_ms = self.exhausted_at_ms(&entry, view.as_ref());
+        let local = entry.local(self.clock.now_ms());
+        Ok(TypeStatus { record, view, local, exhausted_at_ms })
     }
 
     pub(super) fn node_status(&self) -> NodeStatus {
         let parts = self.health.parts();
         let draining = self.draining.load(Ordering::Relaxed);
-        let dispatches = parts.iter().any(|p| p.name != "store" && p.reachable);
+        // Types that need no Redis are served without it.
+        let needs_none = |entry: &Arc<TypeEntry>| {
+            let settings = entry.settings();
+            settings.record.mode != Mode::Strict
+                || settings.record.options.on_redis_loss == OnRedisLoss::Segment
+        };
+        let dispatches = parts.iter().any(|p| p.name != "store" && p.reachable)
+            || self.active.all().iter().any(needs_none);
         NodeStatus {
             node: self.config.node.clone(),
             version: env!("CARGO_PKG_VERSION"),
@@ -125,6 +162,14 @@ impl AdminApi for Service {
     ) -> Result<TypeRecord, Error> {
         let name = TypeName::parse(name)?;
         let record = self.parts.store.set_retired(&name, retired, actor).await?;
+        self.parts.changed(&record).await;
+        Ok(record)
+    }
+
+    async fn rotate_key(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
+        let name = TypeName::parse(name)?;
+        let key = self.parts.draw_key();
+        let record = self.parts.store.rotate_key(&name, &key, actor).await?;
         self.parts.changed(&record).await;
         Ok(record)
     }

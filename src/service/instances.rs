@@ -1,12 +1,22 @@
 //! The Redis instances that this node is connected to.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::catalogue::TypeEntry;
+use super::{Parts, refill};
 use crate::domain::{Error, InstanceId, InstanceRecord, InstanceSpec};
 use crate::ports::{Dispatcher, DispatcherFactory};
+
+/// A lost instance is asked so often whether it is back.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// Tries to replace what lies below the ids that were given without it; after
+/// these the next call for ids does.
+const REPLACE_TRIES: usize = 50;
 
 /// One connected instance. Its tasks end when the last one lets go of it.
 pub(super) struct Instance {
@@ -15,6 +25,84 @@ pub(super) struct Instance {
     /// Cancelled when the instance is gone; ends its listener.
     pub(super) gone: CancellationToken,
     _guard: DropGuard,
+    /// Whether it did not answer, and has not answered since.
+    lost: AtomicBool,
+    /// The strict types of which this node gave ids on its own meanwhile.
+    alone: Mutex<Vec<Arc<TypeEntry>>>,
+}
+
+impl Instance {
+    /// Whether it is out of reach, as far as a caller found out.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// This node gives ids of the type on its own, until the instance is back.
+    pub(super) fn went_on_alone(&self, entry: &Arc<TypeEntry>) {
+        self.alone.lock().expect("never poisoned").push(entry.clone());
+    }
+}
+
+/// It did not answer: from now on somebody asks it, until it does.
+pub(super) fn follow_loss(parts: &Arc<Parts>, instance: &Arc<Instance>) {
+    if instance.lost.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    tracing::warn!(
+        instance = instance.record.name,
+        "lost: leases have no witness, and strict types with on_redis_loss = segment go on \
+         from leases of this node"
+    );
+    let (stop, gone) = (parts.stop.clone(), instance.gone.clone());
+    // Not the instance itself, which is gone when the last one lets go of it.
+    let (dispatcher, instance) = (instance.dispatcher.clone(), Arc::downgrade(instance));
+    let for_task = parts.clone();
+    parts.tasks.spawn(async move {
+        while dispatcher.history().await.is_err() {
+            tokio::select! {
+                () = tokio::time::sleep(ASK_AGAIN) => {}
+                () = stop.cancelled() => return,
+                () = gone.cancelled() => return,
+            }
+        }
+        if let Some(instance) = instance.upgrade() {
+            instance.lost.store(false, Ordering::Relaxed);
+            tracing::info!(instance = instance.record.name, "is back");
+            let alone = std::mem::take(&mut *instance.alone.lock().expect("never poisoned"));
+            drop(instance);
+            replace_ranges(for_task, &*dispatcher, alone).await;
+        }
+    });
+}
+
+/// What the instance holds of these types, and lies below ids that this node
+/// gave on its own, is replaced, so that the ids of all nodes go on above them.
+async fn replace_ranges(
+    parts: Arc<Parts>,
+    dispatcher: &dyn Dispatcher,
+    mut alone: Vec<Arc<TypeEntry>>,
+) {
+    for entry in &alone {
+        entry.supply.set_alone(false);
+        let view = dispatcher.view(&entry.name).await;
+        let is_above = |next| next > entry.supply.returned();
+        if !view.is_ok_and(|view| view.next().is_none_or(is_above)) {
+            entry.supply.distrust(true);
+        }
+    }
+    for _ in 0..REPLACE_TRIES {
+        alone.retain(|entry| entry.supply.is_distrusted());
+        if alone.is_empty() {
+            return;
+        }
+        for entry in &alone {
+            refill::start(&parts, entry);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ASK_AGAIN) => {}
+            () = parts.stop.cancelled() => return,
+        }
+    }
 }
 
 /// See the module.
@@ -62,6 +150,8 @@ impl Instances {
                     let instance = Arc::new(Instance {
                         dispatcher,
                         _guard: gone.clone().drop_guard(),
+                        lost: AtomicBool::new(false),
+                        alone: Mutex::default(),
                         gone,
                         record,
                     });

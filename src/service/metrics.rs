@@ -1,7 +1,8 @@
 //! What operators see of the service itself; the fronts have metrics of their own.
 
 use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts,
+    Registry,
 };
 
 /// Metrics of ranges and refills.
@@ -37,6 +38,33 @@ pub struct ServiceMetrics {
     pub runway: GaugeVec,
     /// `idgen_ids_left{type}`: ids at hand in the dispatcher.
     pub left: IntGaugeVec,
+    /// `idgen_exhaustion_seconds{type}`: how long until the highest id, or the
+    /// end of the epoch, is reached at the current rate.
+    pub exhaustion: GaugeVec,
+    /// `idgen_waits_total`: calls that found no leased ids and had to wait.
+    pub waits: IntCounter,
+    /// `idgen_unwitnessed_leases_total`: ranges that nodes leased for themselves
+    /// and Redis could not note; only the store knows of them.
+    pub unwitnessed: IntCounter,
+    /// `idgen_returned_ids_total`: leased ids that were not used and went back.
+    pub returned_ids: IntCounter,
+    /// `idgen_alone_ids_total`: ids of strict types that this node issued from
+    /// leases while Redis was away: unique, but not in order across nodes.
+    pub alone_ids: IntCounter,
+    /// `idgen_evictions_total`: types that left the memory because nobody used them.
+    pub evictions: IntCounter,
+    /// `idgen_worker_lease_seconds{bits}`: how long the leased worker id for
+    /// snowflake types may still be used, by the store's clock.
+    pub worker_lease: GaugeVec,
+    /// `idgen_clock_offset_seconds`: how far the node's clock is ahead of the
+    /// range store's, as of the latest lease or renewal of a worker id.
+    pub clock_offset: Gauge,
+    /// `idgen_snowflake_waits_total`: calls that waited for the next unit of time
+    /// because the sequence was used up.
+    pub snowflake_waits: IntCounter,
+    /// `idgen_clock_backwards_total`: calls refused because the node's clock was
+    /// behind the last time used.
+    pub clock_backwards: IntCounter,
     /// `idgen_part_up{part}`: whether the store and each instance answer.
     pub part_up: IntGaugeVec,
 }
@@ -93,7 +121,38 @@ impl ServiceMetrics {
                 Opts::new("idgen_runway_seconds", "How long the ids at hand last"),
                 &["type"],
             )?,
+            exhaustion: GaugeVec::new(
+                Opts::new("idgen_exhaustion_seconds", "How long until the highest id"),
+                &["type"],
+            )?,
+            waits: counter("idgen_waits_total", "Calls that waited for a lease")?,
+            unwitnessed: counter(
+                "idgen_unwitnessed_leases_total",
+                "Leases that Redis could not note",
+            )?,
+            returned_ids: counter("idgen_returned_ids_total", "Leased ids that went back unused")?,
+            alone_ids: counter(
+                "idgen_alone_ids_total",
+                "Ids of strict types issued while Redis was away",
+            )?,
+            evictions: counter("idgen_evictions_total", "Idle types that left the memory")?,
             left: IntGaugeVec::new(Opts::new("idgen_ids_left", "Ids at hand"), &["type"])?,
+            worker_lease: GaugeVec::new(
+                Opts::new("idgen_worker_lease_seconds", "How long the worker id may be used"),
+                &["bits"],
+            )?,
+            clock_offset: Gauge::new(
+                "idgen_clock_offset_seconds",
+                "How far the node's clock is ahead of the range store's",
+            )?,
+            snowflake_waits: counter(
+                "idgen_snowflake_waits_total",
+                "Waits for the next unit of time, the sequence being used up",
+            )?,
+            clock_backwards: counter(
+                "idgen_clock_backwards_total",
+                "Calls refused because the node's clock went back",
+            )?,
             part_up: IntGaugeVec::new(
                 Opts::new("idgen_part_up", "Whether the store and each instance answer"),
                 &["part"],
@@ -111,6 +170,16 @@ impl ServiceMetrics {
         registry.register(Box::new(metrics.takes.clone()))?;
         registry.register(Box::new(metrics.runway.clone()))?;
         registry.register(Box::new(metrics.left.clone()))?;
+        registry.register(Box::new(metrics.exhaustion.clone()))?;
+        registry.register(Box::new(metrics.waits.clone()))?;
+        registry.register(Box::new(metrics.unwitnessed.clone()))?;
+        registry.register(Box::new(metrics.returned_ids.clone()))?;
+        registry.register(Box::new(metrics.alone_ids.clone()))?;
+        registry.register(Box::new(metrics.evictions.clone()))?;
+        registry.register(Box::new(metrics.worker_lease.clone()))?;
+        registry.register(Box::new(metrics.clock_offset.clone()))?;
+        registry.register(Box::new(metrics.snowflake_waits.clone()))?;
+        registry.register(Box::new(metrics.clock_backwards.clone()))?;
         registry.register(Box::new(metrics.part_up.clone()))?;
         Ok(metrics)
     }

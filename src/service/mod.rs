@@ -1,18 +1,35 @@
 //! The use cases, over ports alone.
 //!
-//! A call for ids goes: [`catalogue`] (which type is that?) → [`sequence`]
-//! (wait together with everyone else who wants ids of it) → a dispatcher. When
-//! the published range runs low, [`refill`] gets the next one from the range
-//! store. [`watch`] keeps the node's view of the world fresh.
+//! A call for ids goes: [`issue`] (check the arguments) → [`catalogue`] (which
+//! type is that?) → by its mode
+//!
+//! - strict: [`sequence`] (wait together with everyone else who wants ids of it)
+//!   → a dispatcher. When the published range runs low, [`refill`] gets the next
+//!   one from the range store;
+//! - segment, sharded: [`segment`] (ranges that this node leased for itself);
+//! - snowflake: [`snowflake`] (the clock and a leased worker id)
+//!
+//! → [`issue`] again (positions become ids or texts). [`watch`] keeps the node's
+//! view of the world fresh; [`idle`] forgets the types that nobody uses.
 
+mod active;
 pub mod admin;
 pub mod api;
 mod catalogue;
 mod control;
+mod decode;
+mod exhaustion;
+mod granted;
+mod idle;
 mod instances;
+mod issue;
 mod metrics;
 mod refill;
+mod request_key;
+mod segment;
 mod sequence;
+mod snowflake;
+mod store_clock;
 mod supply;
 mod watch;
 
@@ -25,10 +42,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
-use crate::ports::{DispatcherFactory, Entropy, RangeStore};
-use api::{IdApi, MAX_COUNT, NodeStatus, TypeStatus};
+use crate::ports::{Clock, DispatcherFactory, Entropy, RangeStore, WorkerIds};
+use active::Active;
+use api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
 use instances::Instances;
+use snowflake::Snowflakes;
+use store_clock::StoreClock;
 use watch::Health;
 
 pub use metrics::ServiceMetrics;
@@ -50,6 +70,13 @@ pub struct ServiceConfig {
     /// How long the holder of a refill lock may be silent, while nobody can
     /// get an id, before another node takes over.
     pub takeover_grace: Duration,
+    /// A type that nobody asked for so long leaves the node's memory, and its
+    /// unused ids go back to the store.
+    pub idle_after: Duration,
+    /// How long a worker id for snowflake types is leased.
+    pub worker_lease: Duration,
+    /// Which site this node belongs to, where types are shared between sites.
+    pub site: Option<u16>,
     /// The kind of the range store, for status pages: `mysql` or `embedded`.
     pub store_kind: &'static str,
 }
@@ -60,8 +87,12 @@ pub struct Ports {
     pub store: Arc<dyn RangeStore>,
     /// Makes the dispatcher of a Redis instance.
     pub factory: Arc<dyn DispatcherFactory>,
+    /// Who may use which worker id; the same store, seen from another side.
+    pub workers: Arc<dyn WorkerIds>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The service of one node.
@@ -73,9 +104,14 @@ pub struct Service {
 struct Parts {
     config: ServiceConfig,
     store: Arc<dyn RangeStore>,
+    workers: Arc<dyn WorkerIds>,
     entropy: Arc<dyn Entropy>,
+    clock: Arc<dyn Clock>,
     instances: Instances,
     catalogue: Catalogue,
+    active: Active,
+    store_clock: StoreClock,
+    snowflakes: Snowflakes,
     refill_permits: tokio::sync::Semaphore,
     metrics: ServiceMetrics,
     health: Health,
@@ -99,9 +135,14 @@ impl Service {
             refill_permits: tokio::sync::Semaphore::new(config.refill_jobs.max(1)),
             config,
             store: ports.store,
+            workers: ports.workers,
             entropy: ports.entropy,
+            clock: ports.clock,
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
+            active: Active::default(),
+            store_clock: StoreClock::default(),
+            snowflakes: Snowflakes::default(),
             metrics,
             health: Health::default(),
             started: Instant::now(),
@@ -120,59 +161,42 @@ impl Service {
     }
 
     /// Ends every task: refills that run are finished, so that no lock is left
-    /// behind. Calls that still wait fail. Bounded by the time limits of the
-    /// store and the dispatchers.
+    /// behind; ids that this node leased and did not use go back. Calls that
+    /// still wait fail. Bounded by the time limits of the store and the
+    /// dispatchers.
     pub async fn close(&self) {
         self.drain();
         self.parts.stop.cancel();
         self.parts.tasks.close();
         self.parts.tasks.wait().await;
+        idle::give_everything_back(&self.parts).await;
     }
 }
 
 impl IdApi for Service {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        let granted = sequence::acquire(&self.parts, &entry, 1, deadline).await?;
-        Ok(granted.first.start())
+        self.parts.next_id(name).await
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
-        if !(1..=MAX_COUNT).contains(&count) {
-            return Err(Error::invalid(
-                "count",
-                format!("count {count} is out of range: it must be from 1 to {MAX_COUNT}"),
-            ));
-        }
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        // Such a call would take more refills than fit in its time.
-        let most = entry.record().max_range.saturating_mul(MAX_RANGES_PER_CALL);
-        if count > most {
-            return Err(Error::invalid(
-                "count",
-                format!(
-                    "count {count} is too large for id type {name}: its ranges hold at most {} \
-                     ids, and a call may take {MAX_RANGES_PER_CALL} ranges",
-                    entry.record().max_range
-                ),
-            ));
-        }
-        let granted = sequence::acquire(&self.parts, &entry, count as u64, deadline).await?;
-        let mut ranges = granted.rest;
-        ranges.insert(0, granted.first);
-        Ok(ranges)
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        self.parts.next_ids(name, order).await
     }
 
-    async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
-        let deadline = self.parts.deadline();
-        let entry = self.parts.find(name, deadline).await?;
-        let id = sequence::acquire(&self.parts, &entry, 1, deadline).await?.first.start();
-        Ok(match with_prefix {
-            true => format!("{}{id}", entry.record().prefix),
-            false => id.to_string(),
-        })
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
+        self.parts.next_texts(name, order, with_prefix).await
+    }
+
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        self.parts.lease_range(name, count, ttl_ms).await
+    }
+
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        self.parts.decode(name, id).await
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {

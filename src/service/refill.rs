@@ -151,12 +151,17 @@ async fn refill_under_lock(
 ) -> Result<Outcome, Error> {
     let view = instance.dispatcher.view(&entry.name).await?;
     entry.supply.raise_floor(view.highest_end());
-    let replaces = entry.supply.is_distrusted();
+    let period = parts.current_period(entry).await?;
+    let least = entry.least_position(period);
+    let is_outdated = view.next().is_some_and(|position| position < least);
+    let replaces = entry.supply.is_distrusted() || is_outdated;
     if !view.is_due() && !replaces {
         return Ok(Outcome::Done);
     }
     let request = NextRange {
         name: &entry.name,
+        shard: None,
+        period,
         target: Some((instance.record.id, &view.history)),
         usage: usage(&view, entry.sequence.demand()),
         floor: entry.supply.floor(),
@@ -228,6 +233,11 @@ async fn allocate(
     };
     if let Err(StoreError::NotAssigned { .. } | StoreError::Superseded { .. }) = &result {
         let _ = parts.refresh(&entry.name).await;
+    }
+    match &result {
+        Ok(allocation) => parts.store_clock.learn(allocation.load_ms),
+        Err(StoreError::WrongPeriod { now_ms }) => parts.store_clock.learn(*now_ms),
+        Err(_) => {}
     }
     if let Err(StoreError::Superseded { .. }) = &result {
         parts.metrics.stale_histories.with_label_values(&["store"]).inc();

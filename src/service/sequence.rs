@@ -21,9 +21,12 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
+use super::granted::Granted;
+use super::instances::{Instance, follow_loss};
+use super::segment;
 use super::{Parts, refill, unavailable};
-use crate::domain::{Error, ErrorCode, IdRange, State};
-use crate::ports::{Dispatcher, TakeOutcome, Taken};
+use crate::domain::{Error, ErrorCode, IdRange, OnRedisLoss, State};
+use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
@@ -33,20 +36,6 @@ const POLL: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
 const STORE_QUESTION: Duration = Duration::from_millis(250);
-
-/// The ids of one call: nearly always one range.
-#[derive(Debug)]
-pub(super) struct Granted {
-    pub(super) first: IdRange,
-    /// What follows, where ranges ended in between. Does not allocate when empty.
-    pub(super) rest: Vec<IdRange>,
-}
-
-impl Granted {
-    fn len(&self) -> u64 {
-        self.first.len() + self.rest.iter().map(|r| r.len()).sum::<u64>()
-    }
-}
 
 /// The callers that wait for ids of one type.
 #[derive(Default)]
@@ -74,6 +63,11 @@ impl Sequence {
     /// Something changed: the driver looks again.
     pub(super) fn wake(&self) {
         self.news.notify_one();
+    }
+
+    /// Whether nobody waits, or is being served.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.queue.lock().expect("never poisoned").driven
     }
 
     /// Ids that callers wait for now.
@@ -214,13 +208,25 @@ impl Driver {
             return Ok(Then::Wait(POLL)); // the verdict answers
         }
         let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
-        self.parts.metrics.takes.inc();
+        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
         self.entry.supply.touch();
+        self.parts.active.join(&self.entry);
+        if goes_on_alone && instance.is_lost() {
+            return self.serve_alone(batch, wanted, &instance).await;
+        }
+        self.parts.metrics.takes.inc();
         let take = instance.dispatcher.take(&self.entry.name, wanted);
         let Some(outcome) = self.while_somebody_waits(batch, take).await else {
             return Ok(Then::Again);
         };
-        let taken = match outcome? {
+        let outcome = match outcome {
+            Err(DispatchError::Unavailable(_)) if goes_on_alone => {
+                follow_loss(&self.parts, &instance);
+                return Ok(Then::Again);
+            }
+            outcome => outcome?,
+        };
+        let mut taken = match outcome {
             TakeOutcome::Taken(taken) => taken,
             TakeOutcome::Stale { history } => {
                 // Also the answer for a type that was never loaded: only one
@@ -241,7 +247,23 @@ impl Driver {
             }
             Some(true) => {}
         }
-        let in_order = self.hand_out(&taken, batch);
+        let question = self.drop_outdated(&mut taken);
+        let Some(current) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        let current = current?;
+        let question = self.knows(&taken.ranges);
+        let Some(known) = self.while_somebody_waits(batch, question).await else {
+            return Ok(Then::Again);
+        };
+        if !known? {
+            // The store lost a key that these may have been written with.
+            self.parts.metrics.burnt_ids.inc_by(taken.ranges.iter().map(|r| r.len()).sum());
+            self.entry.supply.distrust(true);
+            self.starve();
+            return Ok(Then::Wait(POLL));
+        }
+        let in_order = self.hand_out(&taken.ranges, batch) && current;
         let due = taken.due || taken.left == 0;
         if !batch.is_empty() && (due || !in_order) {
             self.starve();
@@ -275,6 +297,63 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Redis is away: the node's own leases serve the batch.
+    async fn serve_alone(
+        &self,
+        batch: &mut VecDeque<Waiter>,
+        wanted: u64,
+        instance: &Instance,
+    ) -> Result<Then, Error> {
+        let Some(first) = batch.front() else { return Ok(Then::Again) };
+        let leases = self.entry.leases();
+        // What is left from an earlier loss lies below what Redis gave since.
+        let burnt = leases.burn_to(self.entry.supply.returned());
+        self.parts.metrics.burnt_ids.inc_by(burnt);
+        let deadline = first.deadline;
+        let some = segment::acquire_some(&self.parts, &self.entry, leases, wanted, deadline);
+        let Some(range) = self.while_somebody_waits(batch, some).await else {
+            return Ok(Then::Again);
+        };
+        let range = range?;
+        if !self.entry.supply.set_alone(true) {
+            instance.went_on_alone(&self.entry);
+        }
+        self.parts.metrics.alone_ids.inc_by(range.len());
+        self.hand_out(&[range], batch);
+        if !instance.is_lost() {
+            // It came back meanwhile: see `follow_loss`.
+            self.entry.supply.set_alone(false);
+            self.entry.supply.distrust(true);
+            refill::start(&self.parts, &self.entry);
+        }
+        Ok(Then::Again)
+    }
+
+    /// Drops what belongs to a period that is over, or to a key that was replaced;
+    /// false where there was some, so that a newer range must come.
+    async fn drop_outdated(&self, taken: &mut Taken) -> Result<bool, Error> {
+        let period = self.parts.current_period(&self.entry).await?;
+        let least = self.entry.least_position(period);
+        let before = taken.ranges.len();
+        taken.ranges.retain(|range| {
+            let is_outdated = range.start() < least;
+            if is_outdated {
+                self.parts.metrics.burnt_ids.inc_by(range.len());
+            }
+            !is_outdated
+        });
+        Ok(taken.ranges.len() == before)
+    }
+
+    async fn knows(&self, ranges: &[IdRange]) -> Result<bool, Error> {
+        for range in ranges {
+            if !self.parts.know(&self.entry, *range).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn starve(&self) {
@@ -327,9 +406,9 @@ impl Driver {
 
     /// Gives the ids to the batch, in order. Returns whether all were in
     /// order; what is not is dropped.
-    fn hand_out(&self, taken: &Taken, batch: &mut VecDeque<Waiter>) -> bool {
+    fn hand_out(&self, ranges: &[IdRange], batch: &mut VecDeque<Waiter>) -> bool {
         let mut in_order = true;
-        for range in &taken.ranges {
+        for range in ranges {
             if !self.entry.supply.advance(*range) {
                 in_order = false;
                 self.parts.metrics.order_drops.inc();
@@ -346,8 +425,8 @@ impl Driver {
                 let (head, tail) = ids.split(waiter.missing);
                 waiter.missing -= head.len();
                 match &mut waiter.got {
-                    None => waiter.got = Some(Granted { first: head, rest: Vec::new() }),
-                    Some(granted) => granted.rest.push(head),
+                    None => waiter.got = Some(Granted::of(head)),
+                    Some(granted) => granted.push(head),
                 }
                 rest = tail;
                 if waiter.missing == 0 {
@@ -372,6 +451,10 @@ impl Driver {
                 ErrorCode::Retired,
                 format!("id type {} is retired", self.entry.name),
             ));
+        }
+        if self.entry.is_closed() {
+            // The service looks the type up again.
+            return Some(unavailable("the id type was leaving the memory of the node: try again"));
         }
         self.entry.supply.verdict()
     }

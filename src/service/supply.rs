@@ -23,6 +23,10 @@ pub(super) struct Supply {
     floor: AtomicI64,
     /// When a driver last asked for ids, in milliseconds since `made`; 0: never.
     last_take_ms: AtomicU64,
+    /// How often it did.
+    takes: AtomicU64,
+    /// What had been taken of the node's own leases at the last look.
+    leased_seen: AtomicU64,
     made: Instant,
     /// Whether callers wait for ids that are not there.
     starving: AtomicBool,
@@ -30,6 +34,9 @@ pub(super) struct Supply {
     returned: AtomicI64,
     /// Whether the dispatcher gave ids below that: what it holds must go.
     distrusted: AtomicBool,
+    /// Whether this node gave ids of a strict type on its own, without the
+    /// dispatcher, and the dispatcher does not know yet.
+    alone: AtomicBool,
     /// What the store said of the history that was met last.
     known_history: Mutex<Option<KnownHistory>>,
     /// The history that was last counted as stale.
@@ -60,15 +67,24 @@ impl Supply {
         Supply {
             floor: AtomicI64::new(floor),
             last_take_ms: AtomicU64::new(0),
+            takes: AtomicU64::new(0),
+            leased_seen: AtomicU64::new(0),
             made: Instant::now(),
             starving: AtomicBool::new(false),
             returned: AtomicI64::new(0),
             distrusted: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
             known_history: Mutex::default(),
             counted: Mutex::default(),
             rate: Mutex::default(),
             refill: Mutex::default(),
         }
+    }
+
+    /// Takes over what `old` knows of the ids that are gone.
+    pub(super) fn succeed(&self, old: &Supply) {
+        self.raise_floor(old.floor());
+        self.returned.fetch_max(old.returned(), Ordering::Relaxed);
     }
 
     /// The floor for the next range: above every end seen, and above every id
@@ -78,12 +94,22 @@ impl Supply {
         self.floor.load(Ordering::Relaxed).max(returned + 1)
     }
 
+    /// The highest id that this node has returned; 0 if none.
+    pub(super) fn returned(&self) -> i64 {
+        self.returned.load(Ordering::Relaxed)
+    }
+
     pub(super) fn distrust(&self, distrusted: bool) {
         self.distrusted.store(distrusted, Ordering::Relaxed);
     }
 
     pub(super) fn is_distrusted(&self) -> bool {
         self.distrusted.load(Ordering::Relaxed)
+    }
+
+    /// Says whether this node gives ids on its own; whether it did before.
+    pub(super) fn set_alone(&self, alone: bool) -> bool {
+        self.alone.swap(alone, Ordering::Relaxed)
     }
 
     pub(super) fn raise_floor(&self, end: i64) {
@@ -184,15 +210,23 @@ impl Supply {
         self.refill.lock().expect("never poisoned").error.clone()
     }
 
+    /// Until when no refill may start, after one that failed.
+    pub(super) fn not_before(&self) -> Option<Instant> {
+        self.refill.lock().expect("never poisoned").not_before
+    }
+
+    /// Whether the latest refill failed for a reason that only a change of the
+    /// type can remove.
+    pub(super) fn is_final(&self) -> bool {
+        self.refill.lock().expect("never poisoned").error.as_ref().is_some_and(is_final)
+    }
+
     /// Why no refill will succeed until somebody changes the type. Holds until
     /// the next try is allowed.
     pub(super) fn verdict(&self) -> Option<Error> {
         let refill = self.refill.lock().expect("never poisoned");
-        let is_final = |e: &&Error| {
-            matches!(e.code, ErrorCode::Exhausted | ErrorCode::Retired | ErrorCode::UnknownType)
-        };
         let holds = refill.not_before.is_some_and(|t| Instant::now() < t);
-        refill.error.as_ref().filter(is_final).filter(|_| holds).cloned()
+        refill.error.as_ref().filter(|e| is_final(e)).filter(|_| holds).cloned()
     }
 
     /// The type was changed: what failed before may succeed now.
@@ -220,8 +254,22 @@ impl Supply {
         rate.filter(|rate| *rate > 0.0)
     }
 
+    /// How often ids were asked for.
+    pub(super) fn takes(&self) -> u64 {
+        self.takes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the type is in use, if `taken` is not what it was at the last look.
+    pub(super) fn note_use(&self, taken: u64) {
+        if self.leased_seen.swap(taken, Ordering::Relaxed) != taken {
+            let now = self.made.elapsed().as_millis() as u64;
+            self.last_take_ms.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+
     /// Notes that the type is in use.
     pub(super) fn touch(&self) {
+        self.takes.fetch_add(1, Ordering::Relaxed);
         let now = self.made.elapsed().as_millis() as u64;
         self.last_take_ms.store(now.max(1), Ordering::Relaxed);
     }
@@ -232,4 +280,14 @@ impl Supply {
         let now = self.made.elapsed().as_millis() as u64;
         last > 0 && now.saturating_sub(last) < span.as_millis() as u64
     }
+}
+
+fn is_final(error: &Error) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::Exhausted
+            | ErrorCode::Retired
+            | ErrorCode::UnknownType
+            | ErrorCode::InvalidArgument
+    )
 }

@@ -4,7 +4,7 @@
 //! dispatcher, and a look at the health of everything. Each survives errors;
 //! what it missed it makes up for when the other side is back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Parts;
 use super::api::PartStatus;
 use super::instances::Instance;
-use crate::domain::{Error, InstanceRecord};
+use super::{Parts, idle};
+use crate::domain::{Error, InstanceRecord, Mode};
 use crate::ports::{Announcement, StoreError, Subject};
 
 /// Half of the second within which every change must be known to every node.
@@ -32,6 +32,12 @@ pub(super) struct Health {
 }
 
 impl Health {
+    /// Whether the part called `name` answered at the last look.
+    pub(super) fn is_reachable(&self, name: &str) -> bool {
+        let parts = self.parts.read().expect("never poisoned");
+        parts.get(name).is_none_or(|part| part.reachable)
+    }
+
     pub(super) fn parts(&self) -> Vec<PartStatus> {
         self.parts.read().expect("never poisoned").values().cloned().collect()
     }
@@ -44,6 +50,8 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     check_health(parts).await;
     parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
+    parts.tasks.spawn(until_stopped(parts.clone(), look_after_supply(parts.clone())));
+    parts.tasks.spawn(until_stopped(parts.clone(), idle::look_for_idle(parts.clone())));
     Ok(())
 }
 
@@ -79,6 +87,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             let latest = parts.store.latest_change().await?;
             if latest < *seq {
                 tracing::warn!("the range store went back in time: reading everything again");
+                parts.snowflakes.store_went_back();
                 for entry in parts.catalogue.all() {
                     parts.read_again(&entry.name, true).await?;
                 }
@@ -99,7 +108,7 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
 
 /// Makes the live instances those of the store.
 pub(super) async fn refresh_instances(parts: &Arc<Parts>) -> Result<(), StoreError> {
-    let records = parts.store.instances().await?;
+    let records = parts.store.connections().await?;
     let (added, failed) = parts.instances.replace(records);
     for (name, error) in failed {
         tracing::error!(instance = name, %error, "a Redis instance cannot be used");
@@ -148,7 +157,17 @@ async fn look_after_health(parts: Arc<Parts>) {
     loop {
         ticks.tick().await;
         check_health(&parts).await;
-        measure_runway(&parts).await;
+    }
+}
+
+/// Apart from health, because it asks for each type in use, which takes long
+/// where an instance is slow.
+async fn look_after_supply(parts: Arc<Parts>) {
+    let mut ticks = interval(HEALTH_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        measure_supply(&parts).await;
     }
 }
 
@@ -164,6 +183,9 @@ async fn check_health(parts: &Arc<Parts>) {
     let instances = parts.instances.all();
     let asked = instances.iter().map(|instance| instance.dispatcher.history());
     let (store, answers) = tokio::join!(parts.store.ping(), join_all(asked));
+    if let Ok(now_ms) = store {
+        parts.store_clock.learn(now_ms);
+    }
     put("store", parts.config.store_kind, store.err().map(|e| e.to_string()));
     for (instance, answer) in instances.iter().zip(answers) {
         let kind = match instance.record.url == InstanceRecord::MEMORY_URL {
@@ -187,29 +209,63 @@ async fn check_health(parts: &Arc<Parts>) {
     *parts_found = found;
 }
 
-/// For types in use: ids at hand ÷ the rate since the last refill, as the
-/// dispatcher, and so the whole cluster, sees it.
-async fn measure_runway(parts: &Arc<Parts>) {
-    for entry in parts.catalogue.all() {
+/// For types in use: how much is at hand, how long it lasts, and until when
+/// there will be any. Of a strict type as the dispatcher, and so the whole
+/// cluster, sees it; else of this node's own leases.
+async fn measure_supply(parts: &Arc<Parts>) {
+    let metrics = &parts.metrics;
+    // An instance that does not answer for one type is not asked for the others.
+    let mut silent = BTreeSet::new();
+    for entry in parts.active.all() {
         let labels = [entry.name.as_str()];
-        if !entry.supply.used_within(RUNWAY_SPAN) {
-            let _ = parts.metrics.runway.remove_label_values(&labels);
-            let _ = parts.metrics.left.remove_label_values(&labels);
-            continue;
+        let record = entry.record();
+        let mut view = None;
+        let (left, runway) = match record.mode {
+            Mode::Strict => {
+                let instance = parts.instances.get(record.instance);
+                let Some(instance) = instance else { continue };
+                if !silent.contains(&record.instance) {
+                    view = instance.dispatcher.view(&entry.name).await.ok();
+                }
+                if view.is_none() {
+                    silent.insert(record.instance);
+                }
+                match &view {
+                    Some(view) => {
+                        let rate = entry.supply.rate(view.used, view.age_ms);
+                        (view.left(), rate.map(|rate| view.left() as f64 / rate))
+                    }
+                    // Nobody gets an id from there now.
+                    None => (0, Some(0.0)),
+                }
+            }
+            _ => {
+                let local = entry.local(parts.clock.now_ms()).unwrap_or_default();
+                (local.left, local.runway_s)
+            }
+        };
+        metrics.left.with_label_values(&labels).set(left as i64);
+        if let Some(runway) = runway {
+            metrics.runway.with_label_values(&labels).set(runway);
         }
-        let Some(instance) = parts.instances.get(entry.record().instance) else {
-            continue;
-        };
-        let Ok(view) = instance.dispatcher.view(&entry.name).await else {
-            // Nobody gets an id from there now.
-            parts.metrics.left.with_label_values(&labels).set(0);
-            parts.metrics.runway.with_label_values(&labels).set(0.0);
-            continue;
-        };
-        parts.metrics.left.with_label_values(&labels).set(view.left() as i64);
-        if let Some(per_second) = entry.supply.rate(view.used, view.age_ms) {
-            let runway = view.left() as f64 / per_second;
-            parts.metrics.runway.with_label_values(&labels).set(runway);
+        match parts.exhausted_at_ms(&entry, view.as_ref()) {
+            Some(at_ms) => {
+                let seconds = (at_ms - parts.clock.now_ms()) as f64 / 1_000.0;
+                metrics.exhaustion.with_label_values(&labels).set(seconds);
+            }
+            None => {
+                let _ = metrics.exhaustion.remove_label_values(&labels);
+            }
         }
     }
+    parts.active.keep(|entry| {
+        let used = !entry.is_closed() && entry.used_within(RUNWAY_SPAN);
+        if !used {
+            let labels = [entry.name.as_str()];
+            let _ = metrics.runway.remove_label_values(&labels);
+            let _ = metrics.left.remove_label_values(&labels);
+            let _ = metrics.exhaustion.remove_label_values(&labels);
+        }
+        used
+    });
 }

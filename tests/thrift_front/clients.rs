@@ -9,9 +9,9 @@ use idgen::front::thrift::generated::{IdRange, TIdGenServiceSyncClient};
 
 use super::support::*;
 
-const PAIRS: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (false, true)];
+pub const PAIRS: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (false, true)];
 
-fn raised(error: thrift::Error) -> IdGenException {
+pub fn raised(error: thrift::Error) -> IdGenException {
     match error {
         thrift::Error::User(error) => *error.downcast().expect("an IdGenException"),
         other => panic!("not an IdGenException: {other:?}"),
@@ -57,6 +57,16 @@ fn the_official_client_over_every_pair() {
         let live = info.live.unwrap();
         assert_eq!((live.live, live.cursor, live.left), (Some(true), Some(11), Some(2_990)));
         assert_eq!(live.second.unwrap().count, 2_000);
+        assert_eq!(info.options.as_deref(), Some(r#"{"at_limit":"cycle"}"#));
+        assert_eq!(info.max_position, Some(1_000_000));
+        assert_eq!(info.exhausted_at_ms, Some(1_800_000_000_000));
+        let local = info.local.unwrap();
+        assert_eq!((local.left, local.ranges, local.ahead), (Some(500), Some(2), Some(1)));
+        assert_eq!(
+            (local.rate.map(|r| r.0), local.runway_s.map(|r| r.0)),
+            (Some(2.5), Some(200.0))
+        );
+        assert_eq!(local.worker, None);
 
         let node = client.node_status().unwrap();
         assert_eq!((node.node.as_deref(), node.ready), (Some("node-1"), Some(true)));
@@ -274,6 +284,7 @@ fn the_python_client_over_every_pair() {
     let output = Command::new(script)
         .arg(server.addr.ip().to_string())
         .arg(server.addr.port().to_string())
+        .args(["order", "segment", "sharded"])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

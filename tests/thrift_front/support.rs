@@ -1,6 +1,6 @@
 //! A server with a service that counts, clients for it, and raw bytes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idgen::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, TypeName, TypeRecord, TypeSpec,
+    AtLimit, Error, ErrorCode, History, IdRange, InstanceId, TypeName, TypeOptions, TypeRecord,
+    TypeSpec,
 };
 use idgen::front::thrift::generated::IdGenServiceSyncClient;
 use idgen::front::thrift::{Served, ThriftConfig, ThriftMetrics, ThriftServer};
 use idgen::ports::View;
-use idgen::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+use idgen::service::api::{
+    Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
+};
 use prometheus::Registry;
 use prometheus::proto::MetricType;
 use thrift::protocol::{
@@ -31,8 +34,13 @@ use tokio::task::JoinHandle;
 /// No step of a test takes longer, unless something is broken.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A service whose answer follows from the name of the type: `order` counts,
-/// `gated` waits for a permit and counts, others fail in their own way.
+/// What a call asked for beyond the name: count, request key, gate pass.
+pub type Asked = (i64, Option<String>, Option<String>);
+
+/// A service whose answer follows from the name of the type: `order` counts, and
+/// so do `segment`, which can be leased from, `sharded`, which wants a gate pass,
+/// and `opaque`; the ids of the last two do not follow each other. `gated` waits
+/// for a permit and counts, others fail in their own way.
 pub struct Counter {
     next: AtomicI64,
     /// Calls that wait at the gate, or have passed it.
@@ -44,6 +52,10 @@ pub struct Counter {
     /// The description that every type has.
     pub description: Mutex<String>,
     names: Mutex<HashSet<String>>,
+    /// The last order that came through.
+    pub asked: Mutex<Option<Asked>>,
+    /// Request keys, and what was given for them.
+    remembered: Mutex<HashMap<String, (Asked, Vec<IdRange>)>>,
 }
 
 impl Counter {
@@ -55,12 +67,16 @@ impl Counter {
             created: Mutex::default(),
             description: Mutex::new("for tests".into()),
             names: Mutex::default(),
+            asked: Mutex::default(),
+            remembered: Mutex::default(),
         }
     }
 
     async fn take(&self, name: &str, count: i64) -> Result<i64, Error> {
         let code = match name {
-            "order" => return Ok(self.next.fetch_add(count, Ordering::SeqCst)),
+            "order" | "segment" | "sharded" | "opaque" => {
+                return Ok(self.next.fetch_add(count, Ordering::SeqCst));
+            }
             "gated" => {
                 self.arrived.fetch_add(1, Ordering::SeqCst);
                 self.gate.acquire().await.unwrap().forget();
@@ -79,21 +95,99 @@ impl Counter {
     }
 }
 
+impl Counter {
+    /// The ids of an order, after the rules about gate passes and request keys.
+    async fn issue(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let asked = (order.count, owned(order.request_key), owned(order.gate_pass));
+        *self.asked.lock().unwrap() = Some(asked.clone());
+        match (name, order.gate_pass) {
+            ("sharded", None) => return Err(Error::invalid("gate_pass", "gate_pass is missing")),
+            ("sharded", Some(_)) | (_, None) => {}
+            _ => return Err(Error::invalid("gate_pass", "gate_pass is for sharded types")),
+        }
+        if let Some(key) = order.request_key {
+            if key.contains(' ') {
+                return Err(Error::invalid("request_key", "request_key holds a space"));
+            }
+            if let Some((before, ids)) = self.remembered.lock().unwrap().get(key) {
+                return match *before == asked {
+                    true => Ok(ids.clone()),
+                    false => Err(Error::new(ErrorCode::Conflict, "the request key was used")),
+                };
+            }
+        }
+        let first = self.take(name, order.count).await?;
+        let ids = match name {
+            "sharded" | "opaque" => (first..first + order.count)
+                .map(|at| IdRange::new(at << SHARD_BITS, (at << SHARD_BITS) + 1).unwrap())
+                .collect(),
+            _ => vec![IdRange::new(first, first + order.count).unwrap()],
+        };
+        if let Some(key) = order.request_key {
+            self.remembered.lock().unwrap().insert(key.to_owned(), (asked, ids.clone()));
+        }
+        Ok(ids)
+    }
+}
+
 impl IdApi for Counter {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        self.take(name, 1).await
+        Ok(self.issue(name, Order::of(1)).await?[0].start())
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        self.issue(name, order).await
+    }
+
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
+        let ranges = self.issue(name, order).await?;
+        let prefix = if with_prefix { PREFIX } else { "" };
+        let ids = ranges.iter().flat_map(|range| range.start()..range.end());
+        Ok(ids.map(|id| format!("{prefix}{id}")).collect())
+    }
+
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        if name == "order" {
+            return Err(Error::invalid("mode", "mode strict has no leases"));
+        }
         let first = self.take(name, count).await?;
-        Ok(vec![IdRange::new(first, first + count).unwrap()])
+        Ok(RangeLease { first, count, step: 1, ttl_ms })
     }
 
-    async fn next_string_id(&self, name: &str, with_prefix: bool) -> Result<String, Error> {
-        let id = self.take(name, 1).await?;
-        Ok(match with_prefix {
-            true => format!("{PREFIX}{id}"),
-            false => id.to_string(),
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        if !["order", "sharded"].contains(&name) {
+            return Err(Error::unknown_type(name));
+        }
+        let number = id.strip_prefix(PREFIX).unwrap_or(id).parse::<i64>();
+        let number = number.map_err(|_| Error::invalid("id", format!("id {id:?} is no number")))?;
+        let plain = Decoded {
+            id_type: name.to_owned(),
+            mode: "strict",
+            id: Some(number),
+            text: format!("{PREFIX}{number}"),
+            position: Some(number),
+            at_ms: Some(1_700_000_000_000),
+            node: Some("node-1".to_owned()),
+            range_first: Some(1),
+            range_count: Some(1_000),
+            issued: number < self.next.load(Ordering::SeqCst),
+            ..Decoded::default()
+        };
+        Ok(match name {
+            "sharded" => Decoded {
+                mode: "sharded",
+                position: Some(number >> SHARD_BITS),
+                shard: Some((number >> 8 & 63) as u8),
+                app_id: Some(number & 255),
+                ..plain
+            },
+            _ => plain,
         })
     }
 
@@ -105,6 +199,8 @@ impl IdApi for Counter {
         record.description = self.description.lock().unwrap().clone();
         record.prefix = PREFIX.to_owned();
         record.history = Some(History::new("h1"));
+        record.options = TypeOptions { at_limit: AtLimit::Cycle, ..TypeOptions::default() };
+        record.max_position = 1_000_000;
         let view = View {
             history: History::new("h1"),
             published_history: Some(History::new("h1")),
@@ -114,9 +210,18 @@ impl IdApi for Counter {
             second: Some(IdRange::new(1_001, 3_001).unwrap()),
             used: 10,
             age_ms: 5,
+            leased_end: 0,
         };
-        let view = Some(view);
-        Ok(TypeStatus { record, view })
+        let local = LocalSupply {
+            left: 500,
+            ranges: 2,
+            ahead: 1,
+            rate: Some(2.5),
+            runway_s: Some(200.0),
+            worker: None,
+        };
+        let exhausted_at_ms = Some(1_800_000_000_000);
+        Ok(TypeStatus { record, view: Some(view), local: Some(local), exhausted_at_ms })
     }
 
     async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
@@ -149,6 +254,9 @@ impl IdApi for Counter {
         }
     }
 }
+
+/// The lowest bits of a sharded id, which its sequence does not count.
+const SHARD_BITS: u32 = TypeOptions::SHARD_BITS;
 
 /// The prefix of the string ids of every type.
 const PREFIX: &str = "OD";

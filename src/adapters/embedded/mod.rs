@@ -6,7 +6,12 @@
 //! alone (`locking_mode = EXCLUSIVE`): a second one on the same folder would
 //! break the order of strict types, and is refused at start.
 
+mod ranges;
 mod rows;
 mod store;
+mod worker_ids;
+
+#[cfg(test)]
+mod tests;
 
 pub use store::EmbeddedStore;

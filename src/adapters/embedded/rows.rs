@@ -1,10 +1,11 @@
 //! Rows of the embedded store, from and to domain values.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
-use serde_json::json;
 
+use super::ranges::with_keys;
 use crate::domain::{
-    Error, History, InstanceId, InstanceRecord, LoadPercentage, Mode, State, TypeName, TypeRecord,
+    Error, History, InstanceId, InstanceRecord, LoadPercentage, Mode, State, TypeName, TypeOptions,
+    TypeRecord,
 };
 use crate::ports::StoreError;
 
@@ -18,21 +19,25 @@ fn broken(what: &str) -> StoreError {
     StoreError::Broken(format!("the embedded store holds {what} that this version does not know"))
 }
 
-pub(super) const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, first_id, next_id, \
-    max_id, min_range, max_range, load_interval_ms, load_basis_points, lock_ttl_ms, last_range, \
+pub(super) const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, options, first_id, \
+    next_id, max_id, min_range, max_range, load_interval_ms, load_basis_points, lock_ttl_ms, last_range, \
     last_load_ms, instance_id, history, version, created_ms, updated_ms";
 
+/// The record of a row, without its keys (see [`with_keys`]).
 pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, StoreError>> {
     let name: String = row.get("name")?;
     let mode: String = row.get("mode")?;
     let state: String = row.get("state")?;
+    let options: String = row.get("options")?;
+    let max_id = row.get("max_id")?;
     let basis_points: i64 = row.get("load_basis_points")?;
     let history: Option<String> = row.get("history")?;
     let percentage = basis_points as f64 / f64::from(LoadPercentage::WHOLE);
-    let (Ok(name), Ok(mode), Some(state), Ok(load_percentage)) = (
+    let (Ok(name), Ok(mode), Some(state), Ok(options), Ok(load_percentage)) = (
         TypeName::parse(&name),
         Mode::parse(&mode),
         State::parse(&state),
+        TypeOptions::from_json(&options),
         LoadPercentage::from_fraction(percentage),
     ) else {
         return Ok(Err(broken("a type")));
@@ -43,9 +48,12 @@ pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, 
         state,
         prefix: row.get("prefix")?,
         description: row.get("description")?,
+        max_position: options.max_position(mode, max_id),
+        options,
+        keys: Default::default(),
         first_id: row.get("first_id")?,
         next_id: row.get("next_id")?,
-        max_id: row.get("max_id")?,
+        max_id,
         min_range: row.get("min_range")?,
         max_range: row.get("max_range")?,
         load_interval_ms: row.get("load_interval_ms")?,
@@ -69,6 +77,8 @@ pub(super) fn find_type(
         .prepare_cached(&format!("SELECT {TYPE_COLUMNS} FROM id_type WHERE name = ?1"))
         .and_then(|mut s| s.query_row([name.as_str()], type_record).optional())
         .map_err(sqlite)?
+        .transpose()?
+        .map(|record| with_keys(connection, record))
         .transpose()
 }
 
@@ -80,16 +90,17 @@ pub(super) fn must_find(
         .ok_or_else(|| StoreError::Refused(Error::unknown_type(name.as_str())))
 }
 
-/// Writes the whole row, new or not.
+/// Writes the whole row, new or not; not the keys, which are only ever added.
 pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(), StoreError> {
     connection
         .prepare_cached(&format!(
             "INSERT INTO id_type ({TYPE_COLUMNS}) VALUES (:name, :mode, :state, :prefix, \
-             :description, :first_id, :next_id, :max_id, :min_range, :max_range, \
+             :description, :options, :first_id, :next_id, :max_id, :min_range, :max_range, \
              :load_interval_ms, :load_basis_points, :lock_ttl_ms, :last_range, :last_load_ms, \
              :instance_id, :history, :version, :created_ms, :updated_ms) \
-             ON CONFLICT (name) DO UPDATE SET state = excluded.state, prefix = excluded.prefix, \
-             description = excluded.description, next_id = excluded.next_id, \
+             ON CONFLICT (name) DO UPDATE SET mode = excluded.mode, state = excluded.state, \
+             prefix = excluded.prefix, description = excluded.description, \
+             options = excluded.options, next_id = excluded.next_id, \
              max_id = excluded.max_id, min_range = excluded.min_range, \
              max_range = excluded.max_range, load_interval_ms = excluded.load_interval_ms, \
              load_basis_points = excluded.load_basis_points, lock_ttl_ms = excluded.lock_ttl_ms, \
@@ -104,6 +115,7 @@ pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(
                 ":state": record.state.as_str(),
                 ":prefix": record.prefix,
                 ":description": record.description,
+                ":options": record.options.to_json(),
                 ":first_id": record.first_id,
                 ":next_id": record.next_id,
                 ":max_id": record.max_id,
@@ -143,24 +155,4 @@ pub(super) fn instances(connection: &Connection) -> Result<Vec<InstanceRecord>, 
             .collect::<rusqlite::Result<Vec<_>>>()
     };
     read().map_err(sqlite)
-}
-
-/// The settings of a type for the audit log.
-pub(super) fn audit_json(record: &TypeRecord) -> String {
-    json!({
-        "state": record.state,
-        "mode": record.mode,
-        "prefix": record.prefix,
-        "description": record.description,
-        "first_id": record.first_id,
-        "max_id": record.max_id,
-        "min_range": record.min_range,
-        "max_range": record.max_range,
-        "load_interval_ms": record.load_interval_ms,
-        "load_percentage": record.load_percentage.as_fraction(),
-        "lock_ttl_ms": record.lock_ttl_ms,
-        "instance": record.instance.0,
-        "version": record.version,
-    })
-    .to_string()
 }

@@ -9,13 +9,16 @@ use async_trait::async_trait;
 use refinery_core::{Migration, Runner};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::rows::{
-    TYPE_COLUMNS, audit_json, find_type, instances, must_find, put_type, sqlite, type_record,
+use super::ranges::{
+    cut_range, log_range, put_key, put_sequence, range_at, range_log, sequence, with_keys,
 };
+use super::rows::{TYPE_COLUMNS, find_type, instances, must_find, put_type, sqlite, type_record};
+use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
+use crate::domain::allocation::Sequence;
 use crate::domain::instance::choose_instance;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey, State,
     TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
 };
 use crate::ports::{
@@ -23,7 +26,11 @@ use crate::ports::{
     Subject, TypeFilter,
 };
 
-const MIGRATIONS: &[(&str, &str)] = &[("V1__strict_core", include_str!("V1__strict_core.sql"))];
+pub(super) const MIGRATIONS: &[(&str, &str)] = &[
+    ("V1__strict_core", include_str!("V1__strict_core.sql")),
+    ("V2__kinds", include_str!("V2__kinds.sql")),
+    ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
+];
 
 /// Longest time for one call: a disk that needs longer is not well.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,7 +58,8 @@ impl EmbeddedStore {
             c.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             c.pragma_update(None, "journal_mode", "WAL")?;
             c.pragma_update(None, "synchronous", "FULL")?;
-            c.pragma_update(None, "foreign_keys", true)?;
+            // A migration may make a table anew that others refer to.
+            c.pragma_update(None, "foreign_keys", false)?;
             // With the exclusive mode the first write takes the lock for good.
             c.execute_batch("BEGIN IMMEDIATE; COMMIT;")
         };
@@ -61,7 +69,8 @@ impl EmbeddedStore {
             ),
             _ => fail(e.to_string()),
         })?;
-        migrate(&mut connection).map_err(|e| fail(e.to_string()))?;
+        migrate(&mut connection, MIGRATIONS).map_err(|e| fail(e.to_string()))?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(|e| fail(e.to_string()))?;
         connection
             .execute(
                 "INSERT OR IGNORE INTO redis_instance (id, name, url) VALUES (1, 'embedded', ?1)",
@@ -72,7 +81,7 @@ impl EmbeddedStore {
     }
 
     /// Runs `work` in a transaction that is committed, on disk, if it succeeds.
-    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -88,7 +97,7 @@ impl EmbeddedStore {
         .await
     }
 
-    async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(super) async fn blocking<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -111,8 +120,13 @@ impl EmbeddedStore {
     }
 }
 
-fn migrate(connection: &mut Connection) -> Result<(), refinery_core::Error> {
-    let migrations = MIGRATIONS
+/// Brings the schema up to the last of `migrations`. To be called while foreign
+/// keys are off, which cannot be changed within a transaction.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    migrations: &[(&str, &str)],
+) -> Result<(), refinery_core::Error> {
+    let migrations = migrations
         .iter()
         .map(|(name, sql)| Migration::unapplied(name, sql))
         .collect::<Result<Vec<_>, _>>()?;
@@ -146,31 +160,6 @@ fn record_change(
         )
         .and_then(|mut s| {
             s.execute(params![kind, subject, unix_ms(), actor, action, before, after])
-        })
-        .map_err(sqlite)?;
-    Ok(())
-}
-
-fn log_range(
-    transaction: &Transaction<'_>,
-    name: &TypeName,
-    entry: &RangeLogEntry,
-) -> Result<(), StoreError> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO range_log (name, start_id, end_id, at_ms, owner, instance_id, history) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )
-        .and_then(|mut s| {
-            s.execute(params![
-                name.as_str(),
-                entry.range.start(),
-                entry.range.end(),
-                entry.at_ms,
-                entry.owner,
-                entry.instance.map(|i| i.0),
-                entry.history
-            ])
         })
         .map_err(sqlite)?;
     Ok(())
@@ -220,20 +209,23 @@ impl RangeStore for EmbeddedStore {
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError> {
         let name = request.name.clone();
         let target = request.target.map(|(i, h)| (i, h.clone()));
-        let (usage, floor, owner) = (request.usage, request.floor, request.owner.to_owned());
+        let NextRange { shard, period, usage, floor, .. } = request;
+        let owner = request.owner.to_owned();
         self.write(move |transaction| {
+            let load_ms = unix_ms();
             let mut record = must_find(transaction, &name)?;
-            let (range, update_id) =
-                allocation::next_range(&record, usage, floor).map_err(StoreError::Refused)?;
+            let sequence = sequence(transaction, &record, shard)?;
+            let wanted = allocation::Request { shard, period, usage, floor, now_ms: load_ms };
+            let (range, update_id) = allocation::next_range(&record, sequence, &wanted)?;
             if let Some((instance, history)) = &target {
                 check_target(transaction, &mut record, *instance, history.clone(), &owner)?;
             }
-            let load_ms = unix_ms();
-            record.next_id = range.end();
             record.last_range = Some(range.len() as i64);
             record.last_load_ms = Some(load_ms);
-            put_type(transaction, &record)?;
+            let sequence = Sequence { next_id: range.end(), last_range: record.last_range };
+            put_sequence(transaction, &mut record, shard, sequence)?;
             let entry = RangeLogEntry {
+                shard,
                 range,
                 at_ms: load_ms,
                 owner,
@@ -259,20 +251,85 @@ impl RangeStore for EmbeddedStore {
             let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
             record.next_id = range.end();
             put_type(transaction, &record)?;
-            let entry =
-                RangeLogEntry { range, at_ms: unix_ms(), owner, instance: None, history: None };
+            let entry = RangeLogEntry {
+                range,
+                at_ms: unix_ms(),
+                owner,
+                instance: None,
+                history: None,
+                shard: None,
+            };
             log_range(transaction, &name, &entry)?;
-            let block = serde_json::json!({ "start_id": range.start(), "end_id": range.end() });
-            let after = Some(block.to_string());
-            let (action, owner) = (Some("reserve"), &entry.owner);
+            let (action, after) = (Some("reserve"), Some(audit::block(range)));
+            let owner = &entry.owner;
             record_change(transaction, "type", name.as_str(), owner, action, None, after)?;
             Ok(range)
         })
         .await
     }
 
+    async fn give_back(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        let name = name.clone();
+        self.write(move |transaction| {
+            let mut record = must_find(transaction, &name)?;
+            allocation::check_shard(&record, shard).map_err(StoreError::Refused)?;
+            let sequence = sequence(transaction, &record, shard)?;
+            let entry = range_at(transaction, &name, shard, tail.start())?;
+            let logged = entry.filter(|entry| entry.instance.is_none()).map(|entry| entry.range);
+            let back = allocation::give_back(&record, sequence, logged, tail);
+            let (Some(logged), Some(back)) = (logged, back) else { return Ok(false) };
+            cut_range(transaction, &name, shard, logged.start(), back.left)?;
+            let sequence = Sequence { next_id: back.next_id, ..sequence };
+            put_sequence(transaction, &mut record, shard, sequence)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn rotate_key(
+        &self,
+        name: &TypeName,
+        key: &OpaqueKey,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        let (name, key, actor) = (name.clone(), key.clone(), actor.to_owned());
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            let rotation = allocation::rotation(&record).map_err(StoreError::Refused)?;
+            let mut changed = rotation.apply_to(&record, &key, unix_ms());
+            for shard in allocation::shards(record.mode) {
+                let sequence = sequence(transaction, &record, shard)?;
+                let sequence = Sequence { next_id: rotation.next_id, ..sequence };
+                put_sequence(transaction, &mut changed, shard, sequence)?;
+            }
+            let new = changed.keys.last().expect("just added");
+            put_key(transaction, &name, new)?;
+            let before = Some(audit::settings(&record));
+            let after = Some(audit::rotated(&changed, rotation));
+            let action = Some("rotate_key");
+            record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
+            Ok(changed)
+        })
+        .await
+    }
+
+    async fn find_range(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        let name = name.clone();
+        self.blocking(move |connection| range_at(connection, &name, shard, position)).await
+    }
+
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
-        spec.validate().map_err(StoreError::Refused)?;
+        allocation::check_new(spec).map_err(StoreError::Refused)?;
         let (spec, actor) = (spec.clone(), actor.to_owned());
         self.write(move |transaction| {
             if find_type(transaction, &spec.name)?.is_some() {
@@ -284,7 +341,10 @@ impl RangeStore for EmbeddedStore {
             let instance = instance_for(transaction, spec.instance.as_deref())?;
             let record = TypeRecord::created(&spec, instance.id, unix_ms());
             put_type(transaction, &record)?;
-            let after = Some(audit_json(&record));
+            for key in record.keys.iter() {
+                put_key(transaction, &record.name, key)?;
+            }
+            let after = Some(audit::settings(&record));
             let action = Some("create_type");
             record_change(transaction, "type", record.name.as_str(), &actor, action, None, after)?;
             Ok(record)
@@ -303,7 +363,7 @@ impl RangeStore for EmbeddedStore {
             let record = must_find(transaction, &name)?;
             let changed = change.apply_to(&record, unix_ms()).map_err(StoreError::Refused)?;
             put_type(transaction, &changed)?;
-            let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
+            let (before, after) = (Some(audit::settings(&record)), Some(audit::settings(&changed)));
             let action = Some("alter_type");
             record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
             Ok(changed)
@@ -332,7 +392,7 @@ impl RangeStore for EmbeddedStore {
             changed.version += 1;
             changed.updated_ms = unix_ms();
             put_type(transaction, &changed)?;
-            let (before, after) = (Some(audit_json(&record)), Some(audit_json(&changed)));
+            let (before, after) = (Some(audit::settings(&record)), Some(audit::settings(&changed)));
             let action = Some(action);
             record_change(transaction, "type", name.as_str(), &actor, action, before, after)?;
             Ok(changed)
@@ -376,6 +436,7 @@ impl RangeStore for EmbeddedStore {
                 })
                 .map_err(sqlite)?
                 .into_iter()
+                .map(|record| with_keys(connection, record?))
                 .collect::<Result<Vec<_>, _>>()?;
             let more = items.len() as i64 > limit;
             items.truncate(limit as usize);
@@ -505,109 +566,14 @@ impl RangeStore for EmbeddedStore {
         limit: u32,
     ) -> Result<Vec<RangeLogEntry>, StoreError> {
         let name = name.clone();
-        self.blocking(move |connection| {
-            let rows = connection
-                .prepare_cached(
-                    "SELECT start_id, end_id, at_ms, owner, instance_id, history FROM range_log \
-                     WHERE name = ?1 ORDER BY id DESC LIMIT ?2",
-                )
-                .and_then(|mut s| {
-                    s.query_map(params![name.as_str(), limit], |row| {
-                        let range = IdRange::new(row.get(0)?, row.get(1)?);
-                        Ok(range.map(|range| RangeLogEntry {
-                            range,
-                            at_ms: row.get(2).unwrap_or_default(),
-                            owner: row.get(3).unwrap_or_default(),
-                            instance: row.get(4).ok().flatten().map(InstanceId),
-                            history: row.get(5).ok().flatten(),
-                        }))
-                    })?
-                    .collect::<rusqlite::Result<Vec<_>>>()
-                })
-                .map_err(sqlite)?;
-            rows.into_iter().map(|r| r.map_err(|e| StoreError::Broken(e.to_string()))).collect()
+        self.blocking(move |connection| range_log(connection, &name, limit)).await
+    }
+
+    async fn ping(&self) -> Result<i64, StoreError> {
+        self.blocking(|connection| {
+            connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite)
         })
-        .await
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.blocking(|connection| connection.query_row("SELECT 1", [], |_| Ok(())).map_err(sqlite))
-            .await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::adapters::system::SystemEntropy;
-    use crate::ports::{Entropy, conformance};
-
-    /// A folder that is removed when the test ends.
-    struct Folder(std::path::PathBuf);
-
-    impl Folder {
-        fn new() -> Self {
-            let name = format!("idgen-test-{}", SystemEntropy.token());
-            Folder(std::env::temp_dir().join(name))
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
-    #[tokio::test]
-    async fn conforms() {
-        let folder = Folder::new();
-        let store = EmbeddedStore::open(&folder.0).unwrap();
-        conformance::range_store(Arc::new(store)).await;
-    }
-
-    #[tokio::test]
-    async fn goes_on_where_it_was_after_a_reopen() {
-        let folder = Folder::new();
-        let name = TypeName::parse("order").unwrap();
-        let next = async |store: &EmbeddedStore| {
-            let request =
-                NextRange { name: &name, target: None, usage: None, floor: 0, owner: "test" };
-            store.next_range(request).await.unwrap().range
-        };
-        let store = EmbeddedStore::open(&folder.0).unwrap();
-        store.create_type(&TypeSpec::new(name.clone()), "test").await.unwrap();
-        let before = next(&store).await;
-        drop(store);
-        let store = EmbeddedStore::open(&folder.0).unwrap();
-        assert_eq!(next(&store).await.start(), before.end());
-        assert_eq!(store.instances().await.unwrap().len(), 1);
-    }
-
-    #[tokio::test]
-    async fn belongs_to_one_process() {
-        let folder = Folder::new();
-        let _store = EmbeddedStore::open(&folder.0).unwrap();
-        let error = EmbeddedStore::open(&folder.0).err().expect("the folder is taken");
-        assert!(error.to_string().contains("--data"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn refuses_what_a_newer_version_wrote() {
-        let folder = Folder::new();
-        let store = EmbeddedStore::open(&folder.0).unwrap();
-        store
-            .write(|t| {
-                t.execute(
-                    "INSERT INTO refinery_schema_history SELECT 99, 'from_the_future', \
-                     applied_on, checksum FROM refinery_schema_history",
-                    [],
-                )
-                .map_err(sqlite)
-            })
-            .await
-            .unwrap();
-        drop(store);
-        let error = EmbeddedStore::open(&folder.0).err().expect("an unknown schema");
-        assert!(error.to_string().contains("from_the_future"), "{error}");
+        .await?;
+        Ok(unix_ms())
     }
 }

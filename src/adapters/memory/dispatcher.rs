@@ -12,10 +12,12 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
+use super::leases::Leases;
+use super::requests::Requests;
 use crate::domain::{History, IdRange, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, Entropy, LockOutcome, Publication, PublishOutcome,
-    Refusal, TakeOutcome, Taken, View,
+    Refusal, Remembered, TakeOutcome, Taken, View, Witness, check_remembered,
 };
 
 /// See the module.
@@ -28,6 +30,9 @@ struct State {
     history: History,
     types: HashMap<TypeName, Published>,
     locks: HashMap<TypeName, Lock>,
+    /// By type and shard; of a type without shards, shard 0.
+    leases: HashMap<(TypeName, u8), Leases>,
+    requests: Requests,
 }
 
 struct Published {
@@ -54,6 +59,8 @@ impl MemoryDispatcher {
                 history: History::new(entropy.token()),
                 types: HashMap::new(),
                 locks: HashMap::new(),
+                leases: HashMap::new(),
+                requests: Requests::default(),
             }),
             channel: broadcast::channel(1_024).0,
         }
@@ -130,6 +137,7 @@ impl Dispatcher for MemoryDispatcher {
     async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
         let state = self.state();
         let history = state.history.clone();
+        let leased_end = state.leases.get(&(name.clone(), 0)).map_or(0, Leases::highest_end);
         Ok(match state.types.get(name) {
             None => View {
                 history,
@@ -140,6 +148,7 @@ impl Dispatcher for MemoryDispatcher {
                 second: None,
                 used: 0,
                 age_ms: 0,
+                leased_end,
             },
             Some(p) => View {
                 history,
@@ -150,6 +159,7 @@ impl Dispatcher for MemoryDispatcher {
                 second: p.second.map(|(r, _)| r),
                 used: p.used,
                 age_ms: p.at.elapsed().as_millis() as u64,
+                leased_end,
             },
         })
     }
@@ -253,6 +263,41 @@ impl Dispatcher for MemoryDispatcher {
             }
             _ => Ok(false),
         }
+    }
+
+    async fn witness(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        range: IdRange,
+    ) -> Result<Witness, DispatchError> {
+        let key = (name.clone(), shard.unwrap_or(0));
+        Ok(self.state().leases.entry(key).or_default().witness(range))
+    }
+
+    async fn withdraw(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, DispatchError> {
+        let key = (name.clone(), shard.unwrap_or(0));
+        Ok(self.state().leases.get_mut(&key).is_some_and(|leases| leases.withdraw(tail)))
+    }
+
+    async fn remember(
+        &self,
+        name: &TypeName,
+        key: &str,
+        text: &str,
+        ttl: Duration,
+    ) -> Result<Remembered, DispatchError> {
+        check_remembered(text)?;
+        self.state().requests.remember(name, key, text, ttl)
+    }
+
+    async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {
+        Ok(self.state().requests.recall(name, key))
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {

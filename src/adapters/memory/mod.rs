@@ -2,7 +2,12 @@
 //! simulation, and (the dispatcher) beside the embedded store.
 
 mod dispatcher;
+mod leases;
 mod range_store;
+mod requests;
+mod tables;
+mod worker_ids;
 
 pub use dispatcher::MemoryDispatcher;
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
+pub use worker_ids::{MemoryWorkerIds, WorkerSnapshot};

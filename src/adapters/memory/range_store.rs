@@ -1,14 +1,16 @@
 //! A range store that forgets everything when it is dropped.
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 
+use super::MemoryWorkerIds;
+use super::tables::{Audit, Tables, refused};
+use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
-use crate::domain::instance::choose_instance;
+use crate::domain::allocation::Sequence;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
+    ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey, State,
     TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
 };
 use crate::ports::{
@@ -26,7 +28,8 @@ pub enum StoreFault {
     Down,
     /// Calls are not answered, and fail after 5 s.
     Silent,
-    /// `next_range` allocates, and then fails: the outcome is unknown.
+    /// `next_range`, `give_back` and `rotate_key` do what they are asked, and
+    /// then fail: the outcome is unknown.
     LostAnswer,
 }
 
@@ -35,21 +38,12 @@ pub enum StoreFault {
 pub struct MemoryRangeStore {
     state: Mutex<Tables>,
     fault: Mutex<StoreFault>,
+    clock: Mutex<Option<i64>>,
+    pub(super) workers: MemoryWorkerIds,
 }
 
 /// A backup of a [`MemoryRangeStore`].
 pub struct StoreSnapshot(Tables);
-
-#[derive(Clone, Default)]
-struct Tables {
-    types: BTreeMap<TypeName, TypeRecord>,
-    histories: HashSet<(TypeName, History)>,
-    instances: BTreeMap<InstanceId, InstanceRecord>,
-    last_instance: i64,
-    ranges: Vec<(TypeName, RangeLogEntry)>,
-    changes: Vec<Change>,
-    audit: Vec<AuditEntry>,
-}
 
 impl MemoryRangeStore {
     /// An empty store: no types, no instances.
@@ -72,11 +66,31 @@ impl MemoryRangeStore {
         *self.fault.lock().expect("never poisoned") = fault;
     }
 
+    /// From now on the store's clock stands at `now_ms`, in milliseconds of the
+    /// Unix epoch; `None` is the machine's clock again.
+    pub fn set_clock(&self, now_ms: Option<i64>) {
+        *self.clock.lock().expect("never poisoned") = now_ms;
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.lock().expect("never poisoned").unwrap_or_else(unix_ms)
+    }
+
+    /// `done`, unless the answer gets lost.
+    fn answer<T>(&self, done: T) -> Result<T, StoreError> {
+        match self.fault() {
+            StoreFault::LostAnswer => {
+                Err(StoreError::Unavailable("the answer was lost".to_owned()))
+            }
+            _ => Ok(done),
+        }
+    }
+
     fn fault(&self) -> StoreFault {
         *self.fault.lock().expect("never poisoned")
     }
 
-    async fn pass(&self) -> Result<(), StoreError> {
+    pub(super) async fn pass(&self) -> Result<(), StoreError> {
         match self.fault() {
             StoreFault::None | StoreFault::LostAnswer => Ok(()),
             StoreFault::Down => Err(StoreError::Unavailable("down for a test".to_owned())),
@@ -93,58 +107,17 @@ impl MemoryRangeStore {
     }
 }
 
-fn refused(code: ErrorCode, message: String) -> StoreError {
-    StoreError::Refused(Error::new(code, message))
-}
-
-impl Tables {
-    fn record(&self, name: &TypeName) -> Result<TypeRecord, StoreError> {
-        self.types
-            .get(name)
-            .cloned()
-            .ok_or_else(|| StoreError::Refused(Error::unknown_type(name.as_str())))
-    }
-
-    fn changed(&mut self, subject: Subject) -> i64 {
-        let seq = self.changes.len() as i64 + 1;
-        self.changes.push(Change { seq, subject });
-        seq
-    }
-
-    fn audited(&mut self, subject: Subject, action: &str, actor: &str, name: &str) {
-        let seq = self.changed(subject);
-        self.audit.push(AuditEntry {
-            seq,
-            at_ms: unix_ms(),
-            actor: actor.to_owned(),
-            action: action.to_owned(),
-            subject: name.to_owned(),
-            before: None,
-            after: None,
-        });
-    }
-
-    fn log(&mut self, name: &TypeName, range: IdRange, at_ms: i64, owner: &str) {
-        self.ranges.push((
-            name.clone(),
-            RangeLogEntry { range, at_ms, owner: owner.to_owned(), instance: None, history: None },
-        ));
-    }
-
-    fn instance_for(&self, wanted: Option<&str>) -> Result<InstanceId, StoreError> {
-        let all: Vec<_> = self.instances.values().cloned().collect();
-        choose_instance(&all, wanted).map(|i| i.id).map_err(StoreError::Refused)
-    }
-}
-
 #[async_trait]
 impl RangeStore for MemoryRangeStore {
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError> {
         self.pass().await?;
+        let load_ms = self.now_ms();
         let mut tables = self.tables();
         let mut record = tables.record(request.name)?;
-        let (range, update_id) = allocation::next_range(&record, request.usage, request.floor)
-            .map_err(StoreError::Refused)?;
+        let NextRange { shard, period, usage, floor, .. } = request;
+        let wanted = allocation::Request { shard, period, usage, floor, now_ms: load_ms };
+        let sequence = tables.sequence(&record, shard);
+        let (range, update_id) = allocation::next_range(&record, sequence, &wanted)?;
         if let Some((instance, history)) = request.target {
             if instance != record.instance {
                 return Err(StoreError::NotAssigned { name: request.name.to_string(), instance });
@@ -161,21 +134,21 @@ impl RangeStore for MemoryRangeStore {
                 tables.changed(Subject::Type(request.name.clone()));
             }
         }
-        let load_ms = unix_ms();
-        record.next_id = range.end();
         record.last_range = Some(range.len() as i64);
         record.last_load_ms = Some(load_ms);
-        tables.log(request.name, range, load_ms, request.owner);
-        if let Some((instance, history)) = request.target {
-            let entry = &mut tables.ranges.last_mut().expect("just logged").1;
-            entry.instance = Some(instance);
-            entry.history = Some(history.to_string());
-        }
+        let sequence = Sequence { next_id: range.end(), last_range: record.last_range };
+        tables.put_sequence(&mut record, shard, sequence);
+        let entry = RangeLogEntry {
+            range,
+            at_ms: load_ms,
+            owner: request.owner.to_owned(),
+            instance: request.target.map(|(instance, _)| instance),
+            history: request.target.map(|(_, history)| history.to_string()),
+            shard,
+        };
+        tables.ranges.push((request.name.clone(), entry));
         tables.types.insert(request.name.clone(), record);
-        if self.fault() == StoreFault::LostAnswer {
-            return Err(StoreError::Unavailable("the answer was lost".to_owned()));
-        }
-        Ok(Allocation { range, update_id, load_ms })
+        self.answer(Allocation { range, update_id, load_ms })
     }
 
     async fn reserve(
@@ -186,19 +159,94 @@ impl RangeStore for MemoryRangeStore {
         owner: &str,
     ) -> Result<IdRange, StoreError> {
         self.pass().await?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         let mut record = tables.record(name)?;
         let range = allocation::reserve(&record, count, floor).map_err(StoreError::Refused)?;
         record.next_id = range.end();
-        tables.log(name, range, unix_ms(), owner);
+        let entry = RangeLogEntry {
+            range,
+            at_ms,
+            owner: owner.to_owned(),
+            instance: None,
+            history: None,
+            shard: None,
+        };
+        tables.ranges.push((name.clone(), entry));
         tables.types.insert(name.clone(), record);
-        tables.audited(Subject::Type(name.clone()), "reserve", owner, name.as_str());
+        let audit = Audit { action: "reserve", actor: owner, at_ms };
+        tables.audited_type(audit, name, None, Some(audit::block(range)));
         Ok(range)
+    }
+
+    async fn give_back(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let mut tables = self.tables();
+        let mut record = tables.record(name)?;
+        allocation::check_shard(&record, shard).map_err(StoreError::Refused)?;
+        let sequence = tables.sequence(&record, shard);
+        let index = tables.range_at(name, shard, tail.start());
+        let logged = index.map(|i| &tables.ranges[i].1).filter(|entry| entry.instance.is_none());
+        let logged = logged.map(|entry| entry.range);
+        let Some(back) = allocation::give_back(&record, sequence, logged, tail) else {
+            return self.answer(false);
+        };
+        let index = index.expect("a range without a place in the log does not go back");
+        match back.left {
+            Some(left) => tables.ranges[index].1.range = left,
+            None => drop(tables.ranges.remove(index)),
+        }
+        let sequence = Sequence { next_id: back.next_id, ..sequence };
+        tables.put_sequence(&mut record, shard, sequence);
+        tables.types.insert(name.clone(), record);
+        self.answer(true)
+    }
+
+    async fn rotate_key(
+        &self,
+        name: &TypeName,
+        key: &OpaqueKey,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
+        let at_ms = self.now_ms();
+        let mut tables = self.tables();
+        let record = tables.record(name)?;
+        let rotation = allocation::rotation(&record).map_err(StoreError::Refused)?;
+        let mut changed = rotation.apply_to(&record, key, at_ms);
+        for shard in allocation::shards(record.mode) {
+            let sequence = tables.sequence(&record, shard);
+            let sequence = Sequence { next_id: rotation.next_id, ..sequence };
+            tables.put_sequence(&mut changed, shard, sequence);
+        }
+        tables.types.insert(name.clone(), changed.clone());
+        let (before, after) = (audit::settings(&record), audit::rotated(&changed, rotation));
+        let audit = Audit { action: "rotate_key", actor, at_ms };
+        tables.audited_type(audit, name, Some(before), Some(after));
+        self.answer(changed)
+    }
+
+    async fn find_range(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        self.pass().await?;
+        let tables = self.tables();
+        let found = tables.range_at(name, shard, position);
+        Ok(found.map(|index| tables.ranges[index].1.clone()))
     }
 
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
         self.pass().await?;
-        spec.validate().map_err(StoreError::Refused)?;
+        allocation::check_new(spec).map_err(StoreError::Refused)?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         if tables.types.contains_key(&spec.name) {
             return Err(refused(
@@ -207,11 +255,11 @@ impl RangeStore for MemoryRangeStore {
             ));
         }
         let instance = tables.instance_for(spec.instance.as_deref())?;
-        let record = TypeRecord::created(spec, instance, unix_ms());
+        let record = TypeRecord::created(spec, instance, at_ms);
         tables.types.insert(spec.name.clone(), record.clone());
         tables.instances.get_mut(&instance).expect("just found").types += 1;
-        let subject = Subject::Type(spec.name.clone());
-        tables.audited(subject, "create_type", actor, spec.name.as_str());
+        let audit = Audit { action: "create_type", actor, at_ms };
+        tables.audited_type(audit, &spec.name, None, Some(audit::settings(&record)));
         Ok(record)
     }
 
@@ -222,11 +270,14 @@ impl RangeStore for MemoryRangeStore {
         actor: &str,
     ) -> Result<TypeRecord, StoreError> {
         self.pass().await?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         let record = tables.record(name)?;
-        let changed = change.apply_to(&record, unix_ms()).map_err(StoreError::Refused)?;
+        let changed = change.apply_to(&record, at_ms).map_err(StoreError::Refused)?;
         tables.types.insert(name.clone(), changed.clone());
-        tables.audited(Subject::Type(name.clone()), "alter_type", actor, name.as_str());
+        let (before, after) = (audit::settings(&record), audit::settings(&changed));
+        let audit = Audit { action: "alter_type", actor, at_ms };
+        tables.audited_type(audit, name, Some(before), Some(after));
         Ok(changed)
     }
 
@@ -237,6 +288,7 @@ impl RangeStore for MemoryRangeStore {
         actor: &str,
     ) -> Result<TypeRecord, StoreError> {
         self.pass().await?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         let mut record = tables.record(name)?;
         let (state, action) = match retired {
@@ -244,11 +296,14 @@ impl RangeStore for MemoryRangeStore {
             false => (State::Active, "restore_type"),
         };
         if record.state != state {
+            let before = Some(audit::settings(&record));
             record.state = state;
             record.version += 1;
-            record.updated_ms = unix_ms();
+            record.updated_ms = at_ms;
             tables.types.insert(name.clone(), record.clone());
-            tables.audited(Subject::Type(name.clone()), action, actor, name.as_str());
+            let audit = Audit { action, actor, at_ms };
+            let after = Some(audit::settings(&record));
+            tables.audited_type(audit, name, before, after);
         }
         Ok(record)
     }
@@ -290,6 +345,7 @@ impl RangeStore for MemoryRangeStore {
     ) -> Result<InstanceRecord, StoreError> {
         self.pass().await?;
         spec.validate().map_err(StoreError::Refused)?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         if tables.instances.values().any(|i| i.name == spec.name) {
             return Err(refused(
@@ -300,12 +356,14 @@ impl RangeStore for MemoryRangeStore {
         tables.last_instance += 1;
         let record = spec.clone().into_record(InstanceId(tables.last_instance));
         tables.instances.insert(record.id, record.clone());
-        tables.audited(Subject::Instances, "add_redis_instance", actor, &spec.name);
+        let audit = Audit { action: "add_redis_instance", actor, at_ms };
+        tables.audited_instance(audit, &spec.name);
         Ok(record)
     }
 
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError> {
         self.pass().await?;
+        let at_ms = self.now_ms();
         let mut tables = self.tables();
         let id = tables.instance_for(Some(name))?;
         let types = tables.instances[&id].types;
@@ -316,7 +374,8 @@ impl RangeStore for MemoryRangeStore {
             ));
         }
         tables.instances.remove(&id);
-        tables.audited(Subject::Instances, "remove_redis_instance", actor, name);
+        let audit = Audit { action: "remove_redis_instance", actor, at_ms };
+        tables.audited_instance(audit, name);
         Ok(())
     }
 
@@ -353,20 +412,12 @@ impl RangeStore for MemoryRangeStore {
         Ok(of_type.take(limit as usize).map(|(_, e)| e.clone()).collect())
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
+    async fn ping(&self) -> Result<i64, StoreError> {
         self.pass().await?;
-        Ok(())
+        Ok(self.now_ms())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ports::conformance;
-    use std::sync::Arc;
-
-    #[tokio::test]
-    async fn conforms() {
-        conformance::range_store(Arc::new(MemoryRangeStore::new())).await;
-    }
-}
+#[path = "range_store_tests.rs"]
+mod tests;

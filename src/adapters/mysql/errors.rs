@@ -1,6 +1,7 @@
 //! From errors of the driver and the server to errors of the port.
 //!
-//! Decisions are made on error numbers, never on text. The numbers 45001 and
+//! Decisions are made on error numbers, never on text; one message carries a
+//! number that the caller needs (see [`WRONG_PERIOD`]). The numbers 45001 and
 //! up are those that the procedures raise (docs/dba-guide.md has the table);
 //! their messages are written for people and are passed on.
 
@@ -9,10 +10,13 @@ use mysql_async::{DriverError, Error as MysqlError, IoError, ServerError};
 use crate::domain::{Error, ErrorCode};
 use crate::ports::StoreError;
 
-/// Raised by `idgen_next_range`: the type is assigned to another instance.
+/// Raised by `idgen_lease_range`: the type is assigned to another instance.
 pub const NOT_ASSIGNED: u16 = 45008;
-/// Raised by `idgen_next_range`: the history was succeeded by another.
+/// Raised by `idgen_lease_range`: the history was succeeded by another.
 pub const SUPERSEDED: u16 = 45009;
+/// Raised by `idgen_lease_range`: the server's clock lies outside the period. The
+/// first number of the message is that clock.
+const WRONG_PERIOD: u16 = 45011;
 
 /// The command that makes or repairs the schema, for messages.
 pub const APPLY_HINT: &str = "run `idgen schema apply` with an administrator's account";
@@ -50,8 +54,9 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45002 => return Some(Error::new(ErrorCode::UnknownInstance, message)),
         45003 => return Some(Error::new(ErrorCode::Retired, message)),
         45005 => return Some(Error::new(ErrorCode::AlreadyExists, message)),
-        45006 | 45010 => return Some(Error::new(ErrorCode::Conflict, message)),
+        45006 | 45010 | 45013 => return Some(Error::new(ErrorCode::Conflict, message)),
         45007 => return Some(Error::new(ErrorCode::Exhausted, message)),
+        45012 => return Some(Error::new(ErrorCode::Unavailable, message)),
         45101 => "name",
         45102 => "mode",
         45103 => "prefix",
@@ -71,9 +76,43 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45117 => "history",
         45118 => "count",
         45119 => "url",
+        45120 => "options",
+        45121 => "at_limit",
+        45122 => "format",
+        45123 => "calendar",
+        45124 => "time_zone",
+        45125 => "opaque",
+        45126 => "app_id",
+        45127 => "snowflake",
+        45128 => "sites",
+        45129 => "on_redis_loss",
+        45130 => "opaque.slices",
+        45131 => "sites.count",
+        45132 => "sites.site",
+        45133 => "snowflake.time_bits",
+        45134 => "snowflake.worker_bits",
+        45135 => "snowflake.sequence_bits",
+        45136 => "snowflake.epoch_ms",
+        45137 => "key",
+        45138 => "shard",
+        45139 => "period",
+        45140 => "tail",
+        45141 => "bits",
+        45142 => "holder",
+        45143 => "token",
+        45144 => "ttl_ms",
+        45145 => "used_until_ms",
         _ => return None,
     };
     Some(Error::invalid(field, message))
+}
+
+/// The first whole number in a message.
+fn first_number(message: &str) -> Option<i64> {
+    let start = message.find(|c: char| c.is_ascii_digit())?;
+    let rest = &message[start..];
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
 }
 
 /// What an error of the server means for the caller. `target` is where it was
@@ -84,6 +123,10 @@ fn server_error(target: &str, error: &ServerError) -> StoreError {
     }
     let said = format!("{target}: {} (error {})", error.message, error.code);
     match error.code {
+        WRONG_PERIOD => match first_number(&error.message) {
+            Some(now_ms) => StoreError::WrongPeriod { now_ms },
+            None => StoreError::Broken(said),
+        },
         // No right to connect, to use the database, to read a view or to call.
         1044 | 1045 | 1142 | 1143 | 1227 | 1370 | 1698 | 3118 | 3955 | 4151 => {
             StoreError::Refused(Error::new(ErrorCode::PermissionDenied, said))
@@ -179,14 +222,27 @@ mod tests {
         assert!(matches!(server(1064), StoreError::Broken(_)));
     }
 
-    /// Every number that a procedure raises has its place in the table above.
+    #[test]
+    fn the_clock_of_a_wrong_period_is_read() {
+        let told = |message: &str| {
+            let error =
+                ServerError { code: WRONG_PERIOD, message: message.into(), state: "45000".into() };
+            server_error("app@h", &error)
+        };
+        let said = "the clock is at 1795255121492 ms, outside the period of \"order-7\"";
+        assert_eq!(told(said), StoreError::WrongPeriod { now_ms: 1_795_255_121_492 });
+        assert!(matches!(told("the clock is elsewhere"), StoreError::Broken(_)));
+        assert!(matches!(told("at 99999999999999999999 ms"), StoreError::Broken(_)));
+    }
+
+    /// Every number that a procedure raises has its place in the table above,
+    /// also those that it hands to one of the checks.
     #[test]
     fn every_number_of_the_procedures_is_known() {
         for source in super::super::sql::ROUTINES {
-            for part in source.text.split("MYSQL_ERRNO = 45").skip(1) {
-                let errno: u16 = format!("45{}", &part[..3]).parse().unwrap();
-                let known =
-                    refusal(errno, "").is_some() || matches!(errno, NOT_ASSIGNED | SUPERSEDED);
+            for errno in super::super::sql::raised(source) {
+                let known = refusal(errno, "").is_some()
+                    || matches!(errno, NOT_ASSIGNED | SUPERSEDED | WRONG_PERIOD);
                 assert!(known, "{}: {errno}", source.name);
             }
         }

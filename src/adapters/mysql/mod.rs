@@ -14,6 +14,9 @@ mod rows;
 pub mod schema;
 mod session;
 pub mod sql;
+mod worker_ids;
+
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use mysql_async::Params;
@@ -22,9 +25,10 @@ use mysql_async::Value;
 pub use doctor::doctor;
 pub use options::MysqlOptions;
 
+use crate::domain::options::{in_one_period, period_of};
 use crate::domain::{
-    History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, TypeChange, TypeName,
-    TypeRecord, TypeSpec,
+    Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode,
+    OpaqueKey, SliceKey, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec, allocation,
 };
 use crate::ports::{
     Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
@@ -60,7 +64,63 @@ impl MysqlStore {
 
     async fn call_type(&self, sql: &str, params: Vec<Value>) -> Result<TypeRecord, StoreError> {
         let rows = self.pool.rows(sql, Params::Positional(params)).await?;
-        rows::type_record(&only(rows)?)
+        let mut records = vec![rows::type_record(&only(rows)?)?];
+        self.add_keys(&mut records).await?;
+        Ok(records.remove(0))
+    }
+
+    /// Reads the keys of those types that have some.
+    ///
+    /// After the types, never before: a key that was added in between is for
+    /// slices above `next_id`, which nobody uses without reading the type again.
+    /// The other way round, a slice could be taken for final without its key.
+    async fn add_keys(&self, records: &mut [TypeRecord]) -> Result<(), StoreError> {
+        let opaque = records.iter_mut().filter(|record| record.options.opaque.is_some());
+        let mut opaque: Vec<_> = opaque.collect();
+        if opaque.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT name, from_slice, key_hex FROM idgen_type_keys WHERE name IN ({}) \
+             ORDER BY from_slice",
+            vec!["?"; opaque.len()].join(", ")
+        );
+        let names = opaque.iter().map(|record| Value::from(record.name.as_str())).collect();
+        let keys = self.list(&sql, Params::Positional(names), rows::slice_key).await?;
+        let mut by_name: HashMap<String, Vec<SliceKey>> = HashMap::new();
+        for (name, key) in keys {
+            by_name.entry(name).or_default().push(key);
+        }
+        for record in &mut opaque {
+            record.keys = by_name.remove(record.name.as_str()).unwrap_or_default().into();
+        }
+        Ok(())
+    }
+
+    /// Changes `record`, if it is still the same.
+    async fn alter_version(
+        &self,
+        record: &TypeRecord,
+        change: &TypeChange,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        let sql = "CALL idgen_alter_type(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let params: Vec<Value> = vec![
+            record.name.as_str().into(),
+            record.version.into(),
+            change.prefix.as_deref().into(),
+            change.description.as_deref().into(),
+            change.max_id.into(),
+            change.min_range.into(),
+            change.max_range.into(),
+            change.load_interval_ms.into(),
+            change.load_percentage.map(decimal).into(),
+            change.lock_ttl_ms.into(),
+            change.mode.map(Mode::as_str).into(),
+            change.options.as_ref().map(TypeOptions::to_json).into(),
+            actor.into(),
+        ];
+        self.call_type(sql, params).await
     }
 
     async fn list<T>(
@@ -94,6 +154,10 @@ impl RangeStore for MysqlStore {
         let name = request.name.as_str();
         let params: Vec<Value> = vec![
             name.into(),
+            request.shard.into(),
+            request.period.map(|period| period.number).into(),
+            request.period.map(|period| period.from_ms).into(),
+            request.period.map(|period| period.until_ms).into(),
             request.target.map(|(instance, _)| instance.0).into(),
             request.target.map(|(_, history)| history.as_str()).into(),
             request.usage.map(|usage| usage.consumed).into(),
@@ -101,7 +165,7 @@ impl RangeStore for MysqlStore {
             request.floor.into(),
             request.owner.into(),
         ];
-        let sql = "CALL idgen_next_range(?, ?, ?, ?, ?, ?, ?)";
+        let sql = "CALL idgen_lease_range(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let rows = match (self.pool.rows(sql, params).await, request.target) {
             (Err(error), Some((instance, history))) => {
                 return Err(match error.errno {
@@ -120,9 +184,16 @@ impl RangeStore for MysqlStore {
         let row = only(rows)?;
         let range = rows::range(&row)?;
         let update_id = column(&row, "update_id")?;
-        if range.start() < request.floor || !(range.start()..=range.end()).contains(&update_id) {
+        // A range that reaches into two periods would write two days into one text.
+        let mixed = request
+            .period
+            .is_some_and(|p| period_of(range.start()) < p.number || !in_one_period(range));
+        if range.start() < request.floor
+            || !(range.start()..=range.end()).contains(&update_id)
+            || mixed
+        {
             return Err(StoreError::Broken(format!(
-                "{}: idgen_next_range answered {range} with update id {update_id} for floor {}",
+                "{}: idgen_lease_range answered {range} with update id {update_id} for floor {}",
                 self.target(),
                 request.floor
             )));
@@ -142,9 +213,46 @@ impl RangeStore for MysqlStore {
         rows::range(&only(self.pool.rows(sql, params).await?)?)
     }
 
+    async fn give_back(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, StoreError> {
+        let sql = "CALL idgen_give_back(?, ?, ?, ?)";
+        let params = (name.as_str(), shard, tail.start(), tail.end());
+        let row = only(self.pool.rows(sql, params).await?)?;
+        Ok(column::<i64>(&row, "given_back")? != 0)
+    }
+
+    async fn rotate_key(
+        &self,
+        name: &TypeName,
+        key: &OpaqueKey,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        let sql = "CALL idgen_rotate_key(?, ?, ?)";
+        self.call_type(sql, vec![name.as_str().into(), key.to_hex().into(), actor.into()]).await
+    }
+
+    async fn find_range(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        position: i64,
+    ) -> Result<Option<RangeLogEntry>, StoreError> {
+        let sql = "SELECT shard, start_id, end_id, at_ms, owner, instance_id, history \
+                   FROM idgen_ranges WHERE name = ? AND shard = ? AND start_id <= ? \
+                   ORDER BY start_id DESC LIMIT 1";
+        let params = (name.as_str(), shard.map_or(-1, i64::from), position);
+        let found = self.list(sql, params, rows::range_log_entry).await?;
+        // Ranges do not overlap, so it is this one or none.
+        Ok(found.into_iter().find(|entry| position < entry.range.end()))
+    }
+
     async fn create_type(&self, spec: &TypeSpec, actor: &str) -> Result<TypeRecord, StoreError> {
-        spec.validate().map_err(StoreError::Refused)?;
-        let sql = "CALL idgen_create_type(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        allocation::check_new(spec).map_err(StoreError::Refused)?;
+        let sql = "CALL idgen_create_type(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let params: Vec<Value> = vec![
             spec.name.as_str().into(),
             spec.mode.as_str().into(),
@@ -158,6 +266,8 @@ impl RangeStore for MysqlStore {
             decimal(spec.load_percentage).into(),
             spec.lock_ttl_ms.into(),
             spec.instance.as_deref().into(),
+            spec.options.to_json().into(),
+            spec.key.as_ref().map(OpaqueKey::to_hex).into(),
             actor.into(),
         ];
         self.call_type(sql, params).await
@@ -169,21 +279,26 @@ impl RangeStore for MysqlStore {
         change: &TypeChange,
         actor: &str,
     ) -> Result<TypeRecord, StoreError> {
-        let sql = "CALL idgen_alter_type(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let params: Vec<Value> = vec![
-            name.as_str().into(),
-            change.expected_version.into(),
-            change.prefix.as_deref().into(),
-            change.description.as_deref().into(),
-            change.max_id.into(),
-            change.min_range.into(),
-            change.max_range.into(),
-            change.load_interval_ms.into(),
-            change.load_percentage.map(decimal).into(),
-            change.lock_ttl_ms.into(),
-            actor.into(),
-        ];
-        self.call_type(sql, params).await
+        // The procedure knows neither the grammar of a format nor the names of time
+        // zones. So all is checked here first, and the change is made only to what
+        // was checked; where nobody expects a version, a type that others change at
+        // the same time is looked at again.
+        let mut tries = 5;
+        loop {
+            let found = self.find_type(name).await?;
+            let record = found.ok_or_else(|| Error::unknown_type(name.as_str()));
+            let record = record.map_err(StoreError::Refused)?;
+            change.apply_to(&record, 0).map_err(StoreError::Refused)?;
+            let answer = self.alter_version(&record, change, actor).await;
+            tries -= 1;
+            match answer {
+                Err(StoreError::Refused(error))
+                    if error.code == ErrorCode::Conflict
+                        && change.expected_version.is_none()
+                        && tries > 0 => {}
+                answer => return answer,
+            }
+        }
     }
 
     async fn set_retired(
@@ -201,7 +316,8 @@ impl RangeStore for MysqlStore {
 
     async fn find_type(&self, name: &TypeName) -> Result<Option<TypeRecord>, StoreError> {
         let sql = format!("SELECT {TYPE_COLUMNS} FROM idgen_types WHERE name = ?");
-        let found = self.list(&sql, (name.as_str(),), rows::type_record).await?;
+        let mut found = self.list(&sql, (name.as_str(),), rows::type_record).await?;
+        self.add_keys(&mut found).await?;
         Ok(found.into_iter().next())
     }
 
@@ -230,6 +346,7 @@ impl RangeStore for MysqlStore {
         let mut items = self.list(&sql, params, rows::type_record).await?;
         let more = items.len() > limit;
         items.truncate(limit);
+        self.add_keys(&mut items).await?;
         Ok(Page { items, more })
     }
 
@@ -257,7 +374,14 @@ impl RangeStore for MysqlStore {
     }
 
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError> {
-        let sql = "SELECT id, name, url, types FROM idgen_node_instances ORDER BY id";
+        let sql = "SELECT n.id AS id, n.name AS name, n.url AS url, i.types AS types \
+                   FROM idgen_node_instances n JOIN idgen_instances i ON i.id = n.id \
+                   ORDER BY n.id";
+        self.list(sql, (), rows::instance).await
+    }
+
+    async fn connections(&self) -> Result<Vec<InstanceRecord>, StoreError> {
+        let sql = "SELECT id, name, url, 0 AS types FROM idgen_node_instances ORDER BY id";
         self.list(sql, (), rows::instance).await
     }
 
@@ -283,15 +407,16 @@ impl RangeStore for MysqlStore {
         name: &TypeName,
         limit: u32,
     ) -> Result<Vec<RangeLogEntry>, StoreError> {
-        let sql = "SELECT start_id, end_id, at_ms, owner, instance_id, history \
-                   FROM idgen_ranges WHERE name = ? ORDER BY start_id DESC LIMIT ?";
+        let sql = "SELECT shard, start_id, end_id, at_ms, owner, instance_id, history \
+                   FROM idgen_ranges WHERE name = ? ORDER BY id DESC LIMIT ?";
         let params = (name.as_str(), u64::from(limit));
         self.list(sql, params, rows::range_log_entry).await
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.pool.rows("SELECT 1 AS one", ()).await?;
-        Ok(())
+    async fn ping(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 \
+                   AS now_ms";
+        column(&only(self.pool.rows(sql, ()).await?)?, "now_ms")
     }
 }
 

@@ -1,19 +1,23 @@
 //! From rows of the views and procedures to the types of the domain.
 
+use std::sync::Arc;
+
 use mysql_async::Row;
 use mysql_async::prelude::FromValue;
 
 use crate::domain::{
-    History, IdRange, InstanceId, InstanceRecord, LoadPercentage, Mode, State, TypeName, TypeRecord,
+    History, IdRange, InstanceId, InstanceRecord, LoadPercentage, Mode, OpaqueKey, SliceKey, State,
+    TypeName, TypeOptions, TypeRecord,
 };
 use crate::ports::{AuditEntry, Change, RangeLogEntry, StoreError, Subject};
 
 /// The columns of `idgen_types` that [`type_record`] reads.
 pub const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, first_id, next_id, max_id, \
     min_range, max_range, load_interval_ms, load_percentage, lock_ttl_ms, last_range, \
-    last_load_ms, instance_id, history, version, created_ms, updated_ms";
+    last_load_ms, instance_id, history, version, created_ms, updated_ms, options, max_position";
 
-fn broken(what: &str) -> StoreError {
+/// An answer of the server that cannot be.
+pub fn broken(what: &str) -> StoreError {
     StoreError::Broken(format!("an answer that breaks the contract: {what}"))
 }
 
@@ -57,6 +61,12 @@ pub fn type_record(row: &Row) -> Result<TypeRecord, StoreError> {
         state: State::parse(&state).ok_or_else(|| broken(&format!("state {state:?}")))?,
         prefix: text("prefix")?,
         description: text("description")?,
+        // As with the mode: an option that is not known may change every id.
+        options: TypeOptions::from_json(&text("options")?)
+            .map_err(|error| broken(&error.message))?,
+        // Another view has them; see `MysqlStore::with_keys`.
+        keys: Arc::default(),
+        max_position: column(row, "max_position")?,
         first_id: column(row, "first_id")?,
         next_id: column(row, "next_id")?,
         max_id: column(row, "max_id")?,
@@ -77,6 +87,13 @@ pub fn type_record(row: &Row) -> Result<TypeRecord, StoreError> {
         created_ms: column(row, "created_ms")?,
         updated_ms: column(row, "updated_ms")?,
     })
+}
+
+/// A row of `idgen_type_keys`: the name of the type and one of its keys.
+pub fn slice_key(row: &Row) -> Result<(String, SliceKey), StoreError> {
+    let key = OpaqueKey::from_hex(&column::<String>(row, "key_hex")?)
+        .map_err(|_| broken("a key that is none"))?;
+    Ok((column(row, "name")?, SliceKey { from_slice: column(row, "from_slice")?, key }))
 }
 
 /// A row of `idgen_node_instances`.
@@ -123,5 +140,10 @@ pub fn range_log_entry(row: &Row) -> Result<RangeLogEntry, StoreError> {
         owner: column(row, "owner")?,
         instance: column::<Option<i64>>(row, "instance_id")?.map(InstanceId),
         history: column(row, "history")?,
+        // -1 in a sequence without shards.
+        shard: match column::<i64>(row, "shard")? {
+            -1 => None,
+            shard => Some(u8::try_from(shard).map_err(|_| broken("a shard out of range"))?),
+        },
     })
 }

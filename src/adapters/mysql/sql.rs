@@ -3,7 +3,7 @@
 /// Version of the schema that this program works with. Raised with every
 /// migration; a change of a view or a procedure that old nodes would not
 /// understand comes with a migration too.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// One file of `procedures/`.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ macro_rules! sources {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Source] = sources!("": "V1__strict_core");
+pub const MIGRATIONS: &[Source] = sources!("": "V1__strict_core", "V2__every_kind");
 
 /// The views; the service's account reads each of them.
 pub const VIEWS: &[Source] = sources!("views/":
@@ -35,6 +35,10 @@ pub const VIEWS: &[Source] = sources!("views/":
     "idgen_changes",
     "idgen_ranges",
     "idgen_histories",
+    "idgen_shards",
+    "idgen_type_keys",
+    "idgen_workers",
+    "idgen_past_workers",
 );
 
 /// The procedures, helpers first.
@@ -42,9 +46,23 @@ pub const ROUTINES: &[Source] = sources!("routines/":
     "idgen_check_name",
     "idgen_check_number",
     "idgen_check_person",
+    "idgen_check_text",
+    "idgen_check_object",
+    "idgen_json_number",
+    "idgen_json_text",
+    "idgen_format_limit",
+    "idgen_default_max_id",
     "idgen_check_settings",
+    "idgen_check_options",
+    "idgen_check_key",
+    "idgen_check_shard",
+    "idgen_check_token",
+    "idgen_above_floor",
+    "idgen_lease_range",
     "idgen_next_range",
     "idgen_reserve",
+    "idgen_give_back",
+    "idgen_rotate_key",
     "idgen_create_type",
     "idgen_alter_type",
     "idgen_retire_type",
@@ -52,6 +70,9 @@ pub const ROUTINES: &[Source] = sources!("routines/":
     "idgen_add_redis_instance",
     "idgen_remove_redis_instance",
     "idgen_type_status",
+    "idgen_lease_worker",
+    "idgen_renew_worker",
+    "idgen_release_worker",
 );
 
 /// The tables that the migrations make.
@@ -61,8 +82,13 @@ pub const TABLES: &[&str] = &[
     "idgen_range_log",
     "idgen_redis_instance",
     "idgen_schema_object",
+    "idgen_shard",
     "idgen_type",
     "idgen_type_history",
+    "idgen_type_key",
+    "idgen_worker",
+    "idgen_worker_log",
+    "idgen_worker_pool",
 ];
 
 /// How the account of the service is made.
@@ -78,6 +104,14 @@ pub const SQL_MODE: &str = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION";
 /// The statements of a script: they end with a semicolon at the end of a line.
 pub fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.split(";\n").map(str::trim).filter(|s| !normalise(s).is_empty())
+}
+
+/// The error numbers, 45001 and up, that a procedure raises or hands to one that does.
+pub fn raised(source: &Source) -> impl Iterator<Item = u16> {
+    let words = source.text.split(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .filter(|word| word.len() == 5 && word.starts_with("45") && *word != "45000")
+        .filter_map(|word| word.parse().ok())
 }
 
 /// `sql` without comments and with single spaces, quoted text untouched, so
@@ -179,7 +213,12 @@ mod tests {
     #[test]
     fn migrations_split_into_statements() {
         let count: usize = MIGRATIONS.iter().map(|m| statements(m.text).count()).sum();
-        assert_eq!(count, TABLES.len() + 1, "a table each, and the counter");
+        let others = 1 + 1 + 2 * 4;
+        assert_eq!(
+            count,
+            TABLES.len() + others,
+            "a table each; the counter; the pools; two tables altered in four steps each"
+        );
     }
 
     #[test]

@@ -9,11 +9,11 @@ use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
 use super::link::{Link, RedisOptions};
-use super::{CHANNEL, channel, lock_key, type_key};
+use super::{CHANNEL, channel, leases_key, lock_key, request_key, type_key};
 use crate::domain::{Error, History, IdRange, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal,
-    TakeOutcome, Taken, View,
+    Remembered, TakeOutcome, Taken, View, Witness, check_remembered,
 };
 
 /// See the module.
@@ -31,6 +31,9 @@ struct Scripts {
     lock: Script,
     renew: Script,
     unlock: Script,
+    witness: Script,
+    withdraw: Script,
+    remember: Script,
 }
 
 impl RedisDispatcher {
@@ -53,6 +56,17 @@ impl RedisDispatcher {
                 lock: Script::new(include_str!("lock.lua")),
                 renew: Script::new(include_str!("renew.lua")),
                 unlock: Script::new(include_str!("unlock.lua")),
+                witness: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("leases.lua"),
+                    include_str!("witness.lua")
+                )),
+                withdraw: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("leases.lua"),
+                    include_str!("withdraw.lua")
+                )),
+                remember: Script::new(include_str!("remember.lua")),
             },
             listeners,
             listening: listening.abort_handle(),
@@ -98,7 +112,9 @@ fn parse_take(answer: &[String]) -> Option<TakeOutcome> {
 }
 
 fn parse_view(answer: &[Option<String>]) -> Option<View> {
-    let [replid, age, history, start, cur, end, update, next_start, next_end, used] = answer else {
+    let [replid, age, leased, history, start, cur, end, update, next_start, next_end, used] =
+        answer
+    else {
         return None;
     };
     let number = |text: &Option<String>| match text {
@@ -118,6 +134,7 @@ fn parse_view(answer: &[Option<String>]) -> Option<View> {
         second: range(next_start, next_end)?,
         used: number(used)?.try_into().ok()?,
         age_ms: number(age)?.try_into().ok()?,
+        leased_end: number(leased)?,
     })
 }
 
@@ -143,7 +160,7 @@ impl Dispatcher for RedisDispatcher {
             .link
             .run(async |connection| {
                 let mut call = self.scripts.view.prepare_invoke();
-                call.key(type_key(name)).invoke_async(connection).await
+                call.key(type_key(name)).key(leases_key(name)).invoke_async(connection).await
             })
             .await?;
         parse_view(&answer).ok_or_else(|| broken("view.lua", answer))
@@ -223,6 +240,69 @@ impl Dispatcher for RedisDispatcher {
             .run(async |connection| {
                 let mut call = self.scripts.unlock.prepare_invoke();
                 call.key(lock_key(name)).arg(token).invoke_async(connection).await
+            })
+            .await
+    }
+
+    async fn witness(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        range: IdRange,
+    ) -> Result<Witness, DispatchError> {
+        let answer: Option<String> = self
+            .link
+            .run(async |connection| {
+                let mut call = self.scripts.witness.prepare_invoke();
+                call.key(leases_key(name)).arg(shard.unwrap_or(0));
+                call.arg(range.start()).arg(range.end()).invoke_async(connection).await
+            })
+            .await?;
+        match answer.as_deref().map(str::parse) {
+            None => Ok(Witness::Noted),
+            Some(Ok(highest_end)) => Ok(Witness::Overlaps { highest_end }),
+            Some(Err(_)) => Err(broken("witness.lua", answer)),
+        }
+    }
+
+    async fn withdraw(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+        tail: IdRange,
+    ) -> Result<bool, DispatchError> {
+        self.link
+            .run(async |connection| {
+                let mut call = self.scripts.withdraw.prepare_invoke();
+                call.key(leases_key(name)).arg(shard.unwrap_or(0));
+                call.arg(tail.start()).arg(tail.end()).invoke_async(connection).await
+            })
+            .await
+    }
+
+    async fn remember(
+        &self,
+        name: &TypeName,
+        key: &str,
+        text: &str,
+        ttl: Duration,
+    ) -> Result<Remembered, DispatchError> {
+        check_remembered(text)?;
+        let answer: Option<String> = self
+            .link
+            .run(async |connection| {
+                let mut call = self.scripts.remember.prepare_invoke();
+                call.key(request_key(name, key)).arg(text).arg(ms(ttl).max(1));
+                call.invoke_async(connection).await
+            })
+            .await?;
+        Ok(answer.map_or(Remembered::Kept, Remembered::Earlier))
+    }
+
+    async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {
+        self.link
+            .run(async |connection| {
+                redis::cmd("GET").arg(request_key(name, key)).query_async(connection).await
             })
             .await
     }

@@ -1,9 +1,10 @@
 //! A Redis (6.2 and later) or Valkey server as a dispatcher.
 //!
 //! One hash per type, `idgen:{name}`, and beside it the refill lock
-//! `idgen:{name}:lock`; news on the channel `idgen:events`. The names and the
-//! fields of the hash are documented in `docs/redis.md`: peers and operators
-//! read them. Everything that decides is a script, so that it is atomic; the
+//! `idgen:{name}:lock`, the leases that it is a witness of,
+//! `idgen:{name}:leases`, and what is remembered under request keys,
+//! `idgen:{name}:request:KEY`; news on the channel `idgen:events`. The names and
+//! the fields are documented in `docs/redis.md`: peers and operators read them. Everything that decides is a script, so that it is atomic; the
 //! history (`master_replid`) is read inside the script that relies on it.
 
 mod channel;
@@ -19,7 +20,7 @@ use crate::domain::TypeName;
 pub const CHANNEL: &str = "idgen:events";
 
 /// The hash of a type. The braces make the name alone decide about the
-/// cluster slot, so that hash and lock are always on one server.
+/// cluster slot, so that all keys of a type are always on one server.
 pub fn type_key(name: &TypeName) -> String {
     format!("idgen:{{{name}}}")
 }
@@ -27,4 +28,14 @@ pub fn type_key(name: &TypeName) -> String {
 /// The refill lock of a type.
 pub fn lock_key(name: &TypeName) -> String {
     format!("idgen:{{{name}}}:lock")
+}
+
+/// The hash of the ranges of a type that nodes leased for themselves.
+pub fn leases_key(name: &TypeName) -> String {
+    format!("idgen:{{{name}}}:leases")
+}
+
+/// What is remembered under the request key `key` of a type.
+pub fn request_key(name: &TypeName, key: &str) -> String {
+    format!("idgen:{{{name}}}:request:{key}")
 }

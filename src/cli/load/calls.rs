@@ -15,12 +15,13 @@ use thrift::protocol::{
 use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
 use thrift::{ApplicationErrorKind, TransportErrorKind};
 
-use super::client::{Answer, Method, Protocol, Request, Transport, WireArgs};
+use super::client::{Protocol, Transport, WireArgs};
 use super::errors::{CallError, ErrorClass};
+use super::request::{Answer, Method, Request};
 use crate::domain::ErrorCode;
 use crate::front::thrift::generated::{
     IdGenException, IdGenServiceSyncClient, IdRange, RES_NOT_WORKING, RES_SUCCESS, ResLong,
-    TIdGenServiceSyncClient,
+    TIdGenServiceSyncClient, TypeInfo,
 };
 
 /// The socket as the protocols see it: errors that mean the same get the same
@@ -59,7 +60,11 @@ impl Write for Wire {
 /// The generated client, whatever its transport and protocol: one virtual call
 /// per request, instead of one per field of it.
 pub(super) trait Calls: Send {
-    fn call(&mut self, request: &Request) -> Result<Answer, CallError>;
+    /// `gate_pass` is one of the request's, where it has any.
+    fn call(&mut self, request: &Request, gate_pass: Option<&str>) -> Result<Answer, CallError>;
+
+    /// The settings of `id_type`.
+    fn describe(&mut self, id_type: &str) -> Result<TypeInfo, CallError>;
 }
 
 pub(super) fn generated_client<R, W>(input: R, output: W, args: WireArgs) -> Box<dyn Calls>
@@ -102,20 +107,34 @@ where
     I: TInputProtocol + Send,
     O: TOutputProtocol + Send,
 {
-    fn call(&mut self, request: &Request) -> Result<Answer, CallError> {
+    fn call(&mut self, request: &Request, gate_pass: Option<&str>) -> Result<Answer, CallError> {
         let id_type = request.id_type.clone();
-        match (request.method, request.count) {
+        let count = i32::try_from(request.count).unwrap_or(i32::MAX);
+        let ranges = match (request.method, gate_pass.map(str::to_owned)) {
             (Method::GetId, _) => {
                 let result = self.get_id("idgen-load".to_owned(), id_type);
-                result.map_err(named).and_then(original_answer)
+                return result.map_err(named).and_then(original_answer);
             }
-            (Method::NextId, 1) => self.next_id(id_type).map(Answer::One).map_err(named),
-            (Method::NextId, count) => {
-                let count = i32::try_from(count).unwrap_or(i32::MAX);
-                let ranges = self.next_ids(id_type, count).map_err(named)?;
-                Ok(Answer::Many(ranges.iter().map(pair).collect()))
+            (Method::NextId, pass) if request.texts => {
+                // An empty text counts as not given.
+                let pass = pass.unwrap_or_default();
+                let texts = self.issue_string_ids(id_type, count, true, String::new(), pass);
+                return texts.map(Answer::Texts).map_err(named);
             }
-        }
+            (Method::NextId, Some(pass)) if count == 1 => {
+                return self.next_sharded_id(id_type, pass).map(Answer::One).map_err(named);
+            }
+            (Method::NextId, None) if count == 1 => {
+                return self.next_id(id_type).map(Answer::One).map_err(named);
+            }
+            (Method::NextId, Some(pass)) => self.issue_ids(id_type, count, String::new(), pass),
+            (Method::NextId, None) => self.next_ids(id_type, count),
+        };
+        Ok(Answer::Many(ranges.map_err(named)?.iter().map(pair).collect()))
+    }
+
+    fn describe(&mut self, id_type: &str) -> Result<TypeInfo, CallError> {
+        self.describe_type(id_type.to_owned()).map_err(named)
     }
 }
 
@@ -205,9 +224,15 @@ mod tests {
     fn a_request_leaves_in_one_write() {
         for transport in Transport::value_variants() {
             for protocol in Protocol::value_variants() {
-                for (method, count) in
-                    [(Method::NextId, 1), (Method::NextId, 9), (Method::GetId, 1)]
-                {
+                let pass = Some("gate-1");
+                for (method, count, texts, pass) in [
+                    (Method::NextId, 1, false, None),
+                    (Method::NextId, 9, false, None),
+                    (Method::NextId, 1, false, pass),
+                    (Method::NextId, 9, false, pass),
+                    (Method::NextId, 9, true, pass),
+                    (Method::GetId, 1, false, None),
+                ] {
                     let wire = WireArgs {
                         transport: *transport,
                         protocol: *protocol,
@@ -216,13 +241,10 @@ mod tests {
                     let writes = Arc::new(AtomicUsize::new(0));
                     let output = Counting(Arc::clone(&writes));
                     let mut calls = generated_client(io::empty(), output, wire);
-                    let request = Request {
-                        // As long as a name may be.
-                        id_type: "n".repeat(128),
-                        method,
-                        count,
-                    };
-                    let error = calls.call(&request).unwrap_err();
+                    // As long as a name may be.
+                    let name = "n".repeat(128);
+                    let request = Request { texts, ..Request::new(&name, method, count) };
+                    let error = calls.call(&request, pass).unwrap_err();
                     assert_eq!(error.kind, "disconnected", "{error}");
                     assert_eq!(writes.load(Ordering::SeqCst), 1, "{wire:?}, {method:?}");
                 }

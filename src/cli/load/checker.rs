@@ -20,6 +20,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::record::Call;
+use crate::domain::gate_pass::SHARDS;
 
 /// Which order a type promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -30,6 +31,9 @@ pub enum Order {
     Strict,
     /// The same, but only between calls through one node.
     Node,
+    /// The same, but only between calls through one node to one shard, which
+    /// is told by bits 8 to 13 of the id.
+    Shard,
     /// None; only duplicates count.
     None,
 }
@@ -40,6 +44,7 @@ impl Order {
         match self {
             Order::Strict => "strict",
             Order::Node => "node",
+            Order::Shard => "shard",
             Order::None => "none",
         }
     }
@@ -106,6 +111,11 @@ pub fn check_in_place(calls: &mut [Call], order: Order) -> Report {
     report
 }
 
+/// The shard in an id of a sharded type.
+pub(super) fn shard_in(id: i64) -> u8 {
+    (id >> 8) as u8 % SHARDS
+}
+
 fn find_duplicates(calls: &mut [Call], report: &mut Report) {
     // The times only make the evidence the same for the same calls.
     calls.sort_unstable_by_key(|c| (c.first(), c.last(), c.start_ns(), c.end_ns(), c.node()));
@@ -133,16 +143,20 @@ fn find_duplicates(calls: &mut [Call], report: &mut Report) {
 
 fn find_order_violations(calls: &mut [Call], order: Order, report: &mut Report) {
     calls.sort_unstable_by_key(|c| (c.start_ns(), c.end_ns(), c.first(), c.node()));
-    let sequences = match order {
-        Order::Node => calls.iter().map(|c| usize::from(c.node()) + 1).max(),
-        Order::Strict | Order::None => Some(1),
+    // How many sequences there may be for each node.
+    let per_node = match order {
+        Order::Shard => usize::from(SHARDS),
+        Order::Node => 1,
+        Order::Strict | Order::None => 0,
     };
+    let nodes = calls.iter().map(|c| usize::from(c.node()) + 1).max().unwrap_or(0);
     let sequence_of = |call: &Call| match order {
+        Order::Shard => usize::from(call.node()) * per_node + usize::from(shard_in(call.first())),
         Order::Node => usize::from(call.node()),
         Order::Strict | Order::None => 0,
     };
     // By sequence: the call with the highest id among those that had returned.
-    let mut highest: Vec<Option<usize>> = vec![None; sequences.unwrap_or(0)];
+    let mut highest: Vec<Option<usize>> = vec![None; (nodes * per_node).max(1)];
     let mut in_flight: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut examples = 0;
     for (index, call) in calls.iter().enumerate() {

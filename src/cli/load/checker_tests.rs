@@ -93,6 +93,23 @@ fn table_of_cases() {
 }
 
 #[test]
+fn shards_are_compared_apart() {
+    let id = |number: i64, shard: i64| number << 14 | shard << 8 | 7;
+    // what, calls, order violations per shard
+    let cases: &[(&str, &[Row], u64)] = &[
+        ("one shard", &[(0, 1, id(6, 3), 1, 0), (2, 3, id(5, 3), 1, 0)], 1),
+        ("two shards", &[(0, 1, id(6, 3), 1, 0), (2, 3, id(5, 4), 1, 0)], 0),
+        ("two nodes", &[(0, 1, id(6, 3), 1, 0), (2, 3, id(5, 3), 1, 1)], 0),
+        ("the last shard of a node", &[(0, 1, id(6, 63), 1, 1), (2, 3, id(5, 63), 1, 1)], 1),
+        ("neighbours in the table", &[(0, 1, id(6, 63), 1, 0), (2, 3, id(5, 0), 1, 1)], 0),
+    ];
+    for (what, rows, expected) in cases {
+        let report = check_in_place(&mut calls(rows), Order::Shard);
+        assert_eq!(report.order_violations, *expected, "{what}");
+    }
+}
+
+#[test]
 fn evidence_names_the_calls() {
     let calls = calls(&[(0, 1, 7, 1, 0), (2, 3, 7, 1, 1), (4, 5, 6, 1, 2)]);
     let report = check(&calls);
@@ -126,6 +143,7 @@ fn reference(calls: &[Call], order: Order) -> (u64, u64) {
     let related = |a: &Call, b: &Call| match order {
         Order::Strict => true,
         Order::Node => a.node() == b.node(),
+        Order::Shard => a.node() == b.node() && a.first() >> 8 & 63 == b.first() >> 8 & 63,
         Order::None => false,
     };
     let violations = calls
@@ -146,11 +164,16 @@ proptest! {
     #[test]
     fn agrees_with_the_reference(
         rows in prop::collection::vec((0u64..60, 0u64..12, 1i64..80, 1u32..6, 0u16..3), 0..60),
-        order in prop::sample::select(vec![Order::Strict, Order::Node, Order::None]),
+        order in prop::sample::select(vec![
+            Order::Strict, Order::Node, Order::Shard, Order::None
+        ]),
+        spread in prop::sample::select(vec![1i64, 100]),
     ) {
         let rows: Vec<Row> = rows
             .into_iter()
-            .map(|(start, duration, first, count, node)| (start, start + duration, first, count, node))
+            .map(|(start, duration, first, count, node)| {
+                (start, start + duration, first * spread, count, node)
+            })
             .collect();
         let mut calls = calls(&rows);
         let expected = reference(&calls, order);

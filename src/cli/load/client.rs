@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use super::calls::{Calls, Wire, generated_client};
 use super::errors::{CallError, ErrorClass};
+use super::request::{Answer, Request};
 use crate::cli::exit;
+use crate::front::thrift::generated::TypeInfo;
 
 /// How messages are delimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -31,18 +33,6 @@ pub enum Protocol {
     Binary,
     /// The compact protocol.
     Compact,
-}
-
-/// Which method brings the ids.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Method {
-    /// `nextId`, or `nextIds` for more than one.
-    #[default]
-    #[value(name = "nextId")]
-    NextId,
-    /// `getId` of the original interface; one id per call.
-    #[value(name = "getId")]
-    GetId,
 }
 
 /// How to talk to a node; options that all load commands share.
@@ -99,6 +89,15 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// A call of `node` that failed.
+    pub fn of(node: &Node, error: CallError) -> Self {
+        let node = node.name.clone();
+        match error.class {
+            ErrorClass::Refused => LoadError::Refused { node, error },
+            ErrorClass::Passing | ErrorClass::Lost => LoadError::Unreachable { node, error },
+        }
+    }
+
     /// The exit code that tells a script what happened.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -143,69 +142,6 @@ impl Node {
     }
 }
 
-/// What to ask for at every call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The id type. Sent unchecked: the node has the last word.
-    pub id_type: String,
-    /// The method.
-    pub method: Method,
-    /// How many ids per call; at least 1.
-    pub count: u32,
-}
-
-/// The ids that a call brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// One id.
-    One(i64),
-    /// Ranges as `(first, count)`, as they came: unchecked.
-    Many(Vec<(i64, i64)>),
-}
-
-impl Answer {
-    /// How many ids it claims to hold.
-    pub fn ids(&self) -> u64 {
-        match self {
-            Answer::One(_) => 1,
-            // Saturating: the numbers come from the wire.
-            Answer::Many(ranges) => {
-                ranges.iter().fold(0, |n: u64, r| n.saturating_add(r.1.max(0) as u64))
-            }
-        }
-    }
-
-    /// How many records it takes to keep it.
-    pub fn records(&self) -> u64 {
-        match self {
-            Answer::One(_) => 1,
-            Answer::Many(ranges) => ranges.len() as u64,
-        }
-    }
-
-    /// What is wrong with it as an answer to a request for `count` ids: it
-    /// must bring exactly these, in ascending ranges of positive ids.
-    pub fn defect(&self, count: u32) -> Option<String> {
-        let ranges = match self {
-            Answer::One(id) if *id >= 1 => return None,
-            Answer::One(id) => return Some(format!("{id} is no id: ids are positive")),
-            Answer::Many(ranges) => ranges,
-        };
-        let mut end = 1;
-        for &(first, count) in ranges {
-            if first < end || count < 1 {
-                return Some(format!("the range ({first}, {count}) is empty or out of order"));
-            }
-            match first.checked_add(count) {
-                Some(next) => end = next,
-                None => return Some(format!("the range ({first}, {count}) passes 2^63")),
-            }
-        }
-        let ids = self.ids();
-        (ids != u64::from(count)).then(|| format!("{ids} ids instead of {count}"))
-    }
-}
-
 /// A socket that its client uses and a supervisor may cut.
 type SharedSocket = Arc<Mutex<Option<Arc<TcpStream>>>>;
 
@@ -224,12 +160,16 @@ impl Cutter {
     }
 }
 
+const NOT_CONNECTED: &str = "there is no connection";
+
 /// One simulated client.
 pub struct Client {
     node: Arc<Node>,
     node_index: u16,
     wire: WireArgs,
     request: Request,
+    /// Counts the calls, so that the gate passes take turns.
+    turn: usize,
     calls: Option<Box<dyn Calls>>,
     socket: SharedSocket,
     /// Failed calls since the last good one.
@@ -246,11 +186,23 @@ impl Client {
             node_index,
             wire,
             request,
+            turn: 0,
             calls: None,
             socket: SharedSocket::default(),
             failures: 0,
             last_class: ErrorClass::Passing,
         }
+    }
+
+    /// Begins with gate pass number `turn`, so that clients are at different ones.
+    pub fn at_turn(self, turn: usize) -> Self {
+        Client { turn, ..self }
+    }
+
+    /// The gate pass of the last call.
+    pub fn gate_pass(&self) -> Option<&str> {
+        let passes = &self.request.gate_passes;
+        passes.get(self.turn.checked_rem(passes.len())?).map(String::as_str)
     }
 
     /// The number of its node in this run.
@@ -305,17 +257,32 @@ impl Client {
     /// One call on the connection that [`connect`](Self::connect) made. After
     /// an error of class [`ErrorClass::Lost`] the connection is gone.
     pub fn call(&mut self) -> Result<Answer, CallError> {
-        let Some(calls) = self.calls.as_mut() else {
-            let error = CallError::new(ErrorClass::Lost, "disconnected", "there is no connection");
-            return Err(self.failed(error));
+        self.turn = self.turn.wrapping_add(1);
+        let passes = &self.request.gate_passes;
+        let turn = self.turn.checked_rem(passes.len());
+        let pass = turn.map(|turn| passes[turn].as_str());
+        let request = &self.request;
+        let result = match self.calls.as_mut() {
+            Some(calls) => calls.call(request, pass),
+            None => Err(CallError::new(ErrorClass::Lost, "disconnected", NOT_CONNECTED)),
         };
-        match calls.call(&self.request) {
+        match result {
             Ok(answer) => {
                 self.failures = 0;
                 Ok(answer)
             }
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Connects, and asks for the settings of the type.
+    pub fn describe(&mut self) -> Result<TypeInfo, CallError> {
+        self.connect(Duration::from_millis(self.wire.timeout_ms))?;
+        let result = match self.calls.as_mut() {
+            Some(calls) => calls.describe(&self.request.id_type),
+            None => Err(CallError::new(ErrorClass::Lost, "disconnected", NOT_CONNECTED)),
+        };
+        result.map_err(|error| self.failed(error))
     }
 
     fn failed(&mut self, error: CallError) -> CallError {
@@ -349,14 +316,11 @@ impl Client {
     pub fn probe(&mut self) -> Result<(), LoadError> {
         let timeout = Duration::from_millis(self.wire.timeout_ms);
         let result = self.connect(timeout).and_then(|()| self.call());
-        let node = self.node.name.clone();
         match result {
-            Ok(_) => Ok(()),
-            Err(error) => match error.class {
-                ErrorClass::Passing => Ok(()),
-                ErrorClass::Refused => Err(LoadError::Refused { node, error }),
-                ErrorClass::Lost => Err(LoadError::Unreachable { node, error }),
-            },
+            Err(error) if error.class != ErrorClass::Passing => {
+                Err(LoadError::of(&self.node, error))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -1,39 +1,10 @@
 use super::*;
-
-#[test]
-fn defects_of_answers() {
-    let many = |ranges: &[(i64, i64)]| Answer::Many(ranges.to_vec());
-    for (answer, count) in [
-        (Answer::One(1), 1),
-        (Answer::One(i64::MAX), 1),
-        (many(&[(1, 10)]), 10),
-        (many(&[(1, 4), (5, 6)]), 10),
-        (many(&[(1, 4), (100, 6)]), 10),
-    ] {
-        assert_eq!(answer.defect(count), None, "{answer:?}");
-    }
-    for (answer, why) in [
-        (Answer::One(0), "0 is no id: ids are positive"),
-        (many(&[]), "0 ids instead of 10"),
-        (many(&[(1, 9)]), "9 ids instead of 10"),
-        (many(&[(1, 11)]), "11 ids instead of 10"),
-        (many(&[(0, 10)]), "the range (0, 10) is empty or out of order"),
-        (many(&[(5, 0), (5, 10)]), "the range (5, 0) is empty or out of order"),
-        (many(&[(5, 6), (1, 4)]), "the range (1, 4) is empty or out of order"),
-        (many(&[(5, 5), (9, 5)]), "the range (9, 5) is empty or out of order"),
-        (
-            many(&[(i64::MAX, i64::MAX)]),
-            "the range (9223372036854775807, 9223372036854775807) passes 2^63",
-        ),
-    ] {
-        assert_eq!(answer.defect(10).as_deref(), Some(why), "{answer:?}");
-    }
-}
+use crate::cli::load::request::Method;
 
 #[test]
 fn the_pace_grows_to_a_bound_and_starts_anew() {
     let node = Arc::new(Node::resolve("127.0.0.1:1").unwrap());
-    let request = Request { id_type: "t".to_owned(), method: Method::NextId, count: 1 };
+    let request = Request::new("t", Method::NextId, 1);
     let mut client = Client::new(node, 0, WireArgs::default(), request);
     assert_eq!(client.pace(), Duration::ZERO);
     let mut paces = Vec::new();
@@ -56,4 +27,20 @@ fn a_node_is_a_host_and_a_port() {
     for name in ["127.0.0.1:5900", "[::1]:5900"] {
         assert_eq!(Node::resolve(name).unwrap().name(), name);
     }
+}
+
+#[test]
+fn gate_passes_take_turns() {
+    let node = Arc::new(Node::resolve("127.0.0.1:1").unwrap());
+    let request = Request::new("t", Method::NextId, 1);
+    let plain = Client::new(Arc::clone(&node), 0, WireArgs::default(), request.clone());
+    assert_eq!(plain.gate_pass(), None);
+    let request = request.with_gate_passes(3);
+    let mut client = Client::new(node, 0, WireArgs::default(), request).at_turn(1);
+    let mut passes = Vec::new();
+    for _ in 0..4 {
+        client.call().unwrap_err();
+        passes.push(client.gate_pass().unwrap().to_owned());
+    }
+    assert_eq!(passes, ["gate-2", "gate-0", "gate-1", "gate-2"]);
 }

@@ -7,14 +7,19 @@
 //!
 //! - [`client`] is one connection at a time, and how soon it is made anew;
 //! - `calls` is the generated client, and what its failures are called;
+//! - [`request`] is what clients ask for, and what comes back;
 //! - [`pool`] runs many clients that start together and end on time;
 //! - [`histogram`] keeps latencies;
+//! - [`promise`] is what a type promises, and which single answers break it;
 //! - [`record`] keeps what calls brought, small enough for millions of them;
+//! - [`texts`] does the same for ids that are texts, and finds those that repeat;
 //! - [`checker`] finds out whether recorded ids are unique and in order.
 
 use std::sync::Arc;
 
 use serde::Serialize;
+
+use crate::front::thrift::generated::TypeInfo;
 
 mod calls;
 pub mod checker;
@@ -22,16 +27,22 @@ pub mod client;
 pub mod errors;
 pub mod histogram;
 pub mod pool;
+pub mod promise;
 pub mod record;
+pub mod request;
 #[cfg(test)]
 pub(crate) mod test_server;
+pub mod texts;
 
 pub use checker::{Order, Report, Violation, check};
-pub use client::{Answer, Client, LoadError, Method, Node, Protocol, Request, Transport, WireArgs};
+pub use client::{Client, LoadError, Node, Protocol, Transport, WireArgs};
 pub use errors::{CallError, ErrorClass, ErrorCounts};
 pub use histogram::Latencies;
 pub use pool::{Plan, Run, Tick, now, run};
+pub use promise::Promise;
 pub use record::{Call, CallLog};
+pub use request::{Answer, Method, Request};
+pub use texts::TextLog;
 
 /// `count` clients, spread evenly over `nodes`, each of which is probed first.
 ///
@@ -61,9 +72,21 @@ pub fn clients(
         .map(|i| {
             let index = i % probed.len();
             let node = Arc::clone(&probed[index]);
-            Client::new(node, index as u16, wire, request.clone())
+            Client::new(node, index as u16, wire, request.clone()).at_turn(i)
         })
         .collect())
+}
+
+/// What the node called `name` says of `id_type`.
+///
+/// # Errors
+/// What [`Node::resolve`] refuses; [`LoadError::Refused`] and
+/// [`LoadError::Unreachable`], where it does not say.
+pub fn describe(name: &str, wire: WireArgs, id_type: &str) -> Result<TypeInfo, LoadError> {
+    let node = Arc::new(Node::resolve(name)?);
+    let request = Request::new(id_type, Method::NextId, 1);
+    let mut client = Client::new(Arc::clone(&node), 0, wire, request);
+    client.describe().map_err(|error| LoadError::of(&node, error))
 }
 
 /// What to count `error` as: a call that was still waiting when the run was

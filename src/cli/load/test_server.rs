@@ -19,6 +19,34 @@ use thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
 
 use super::client::{Protocol, Transport, WireArgs};
 
+/// What the server says of its type, whatever that is called. Describing it is
+/// not one of the calls that the script sees.
+pub struct Info {
+    pub mode: &'static str,
+    pub options: &'static str,
+    pub first_id: i64,
+    pub max_id: i64,
+    /// Asked for at each call.
+    pub next_id: Box<dyn Fn() -> i64 + Send + Sync>,
+    pub left: i64,
+    /// While false, the server says that it does not know the type.
+    pub known: Arc<AtomicBool>,
+}
+
+impl Default for Info {
+    fn default() -> Self {
+        Info::of("strict", "{}")
+    }
+}
+
+impl Info {
+    pub fn of(mode: &'static str, options: &'static str) -> Self {
+        let next_id = Box::new(|| 1);
+        let known = Arc::new(AtomicBool::new(true));
+        Info { mode, options, first_id: 1, max_id: i64::MAX - 1, next_id, left: 0, known }
+    }
+}
+
 /// A call as the server sees it.
 pub struct Asked {
     pub method: String,
@@ -28,12 +56,15 @@ pub struct Asked {
     pub number: u64,
     /// How many ids are asked for.
     pub count: i64,
+    /// Empty where none is given.
+    pub gate_pass: String,
 }
 
 /// What the server does about it.
 pub enum Reply {
     Id(i64),
     Ranges(Vec<(i64, i64)>),
+    Texts(Vec<String>),
     /// `IdGenException`.
     Raise(&'static str, bool),
     /// `ResLong` with this code, and a text in `ext`.
@@ -47,6 +78,7 @@ pub enum Reply {
 type Script = dyn Fn(Asked) -> Reply + Send + Sync;
 
 struct Shared {
+    info: Info,
     script: Box<Script>,
     wire: WireArgs,
     stopped: AtomicBool,
@@ -69,14 +101,30 @@ impl TestServer {
         Self::start_at(any, WireArgs::default(), script)
     }
 
+    /// A server of a type that is not a plain strict one.
+    pub fn start_of(info: Info, script: impl Fn(Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_with(any, WireArgs::default(), info, script)
+    }
+
     pub fn start_at(
         address: SocketAddr,
         wire: WireArgs,
         script: impl Fn(Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::start_with(address, wire, Info::default(), script)
+    }
+
+    fn start_with(
+        address: SocketAddr,
+        wire: WireArgs,
+        info: Info,
+        script: impl Fn(Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
+            info,
             script: Box::new(script),
             wire,
             stopped: AtomicBool::new(false),
@@ -175,13 +223,25 @@ fn answer(
     let message = input.read_message_begin()?;
     let (texts, numbers) = arguments(input)?;
     input.read_message_end()?;
+    if message.name == "describeType" {
+        return reply_with(message, output, |output| match &shared.info {
+            info if info.known.load(Ordering::SeqCst) => write_info(output, info),
+            _ => write_reply(output, &Reply::Raise("UNKNOWN_TYPE", false)),
+        });
+    }
     let place = if message.name == "getId" { 2 } else { 1 };
+    let gate_pass = match message.name.as_str() {
+        "nextShardedId" => 2,
+        "issueIds" => 4,
+        _ => 5,
+    };
     let number = shared.calls.fetch_add(1, Ordering::SeqCst);
     let reply = (shared.script)(Asked {
         method: message.name.clone(),
         id_type: texts.get(&place).cloned().unwrap_or_default(),
         number,
         count: i64::from(numbers.get(&2).copied().unwrap_or(1)),
+        gate_pass: texts.get(&gate_pass).cloned().unwrap_or_default(),
     });
     let closed = || thrift::Error::from("the script closes the connection");
     match reply {
@@ -193,11 +253,19 @@ fn answer(
         }
         _ => {}
     }
+    reply_with(message, output, |output| write_reply(output, &reply))
+}
+
+fn reply_with(
+    message: TMessageIdentifier,
+    output: &mut dyn TOutputProtocol,
+    write: impl FnOnce(&mut dyn TOutputProtocol) -> thrift::Result<()>,
+) -> thrift::Result<()> {
     let (name, sequence) = (message.name, message.sequence_number);
     let message = TMessageIdentifier::new(name, TMessageType::Reply, sequence);
     output.write_message_begin(&message)?;
     output.write_struct_begin(&TStructIdentifier::new("result"))?;
-    write_reply(output, &reply)?;
+    write(output)?;
     output.write_field_stop()?;
     output.write_struct_end()?;
     output.write_message_end()?;
@@ -224,6 +292,27 @@ fn arguments(input: &mut dyn TInputProtocol) -> thrift::Result<Arguments> {
     Ok(arguments)
 }
 
+fn write_info(output: &mut dyn TOutputProtocol, info: &Info) -> thrift::Result<()> {
+    output.write_field_begin(&TFieldIdentifier::new("success", TType::Struct, 0))?;
+    output.write_struct_begin(&TStructIdentifier::new("TypeInfo"))?;
+    output.write_field_begin(&TFieldIdentifier::new("mode", TType::String, 2))?;
+    output.write_string(info.mode)?;
+    for (id, number) in [(6, info.first_id), (7, (info.next_id)()), (8, info.max_id)] {
+        output.write_field_begin(&TFieldIdentifier::new("number", TType::I64, id))?;
+        output.write_i64(number)?;
+    }
+    output.write_field_begin(&TFieldIdentifier::new("live", TType::Struct, 22))?;
+    output.write_struct_begin(&TStructIdentifier::new("LiveState"))?;
+    output.write_field_begin(&TFieldIdentifier::new("left", TType::I64, 8))?;
+    output.write_i64(info.left)?;
+    output.write_field_stop()?;
+    output.write_struct_end()?;
+    output.write_field_begin(&TFieldIdentifier::new("options", TType::String, 23))?;
+    output.write_string(info.options)?;
+    output.write_field_stop()?;
+    output.write_struct_end()
+}
+
 fn write_reply(output: &mut dyn TOutputProtocol, reply: &Reply) -> thrift::Result<()> {
     match reply {
         Reply::Id(id) => {
@@ -241,6 +330,14 @@ fn write_reply(output: &mut dyn TOutputProtocol, reply: &Reply) -> thrift::Resul
                 output.write_i64(*count)?;
                 output.write_field_stop()?;
                 output.write_struct_end()?;
+            }
+            output.write_list_end()?;
+        }
+        Reply::Texts(texts) => {
+            output.write_field_begin(&TFieldIdentifier::new("success", TType::List, 0))?;
+            output.write_list_begin(&TListIdentifier::new(TType::String, texts.len() as i32))?;
+            for text in texts {
+                output.write_string(text)?;
             }
             output.write_list_end()?;
         }

@@ -21,8 +21,21 @@ pub(super) enum IdForm {
 }
 
 /// The fields whose values are ids.
-const ID_FIELDS: [&str; 8] =
-    ["first_id", "next_id", "max_id", "start", "end", "cursor", "update_id", "ids"];
+const ID_FIELDS: [&str; 13] = [
+    "first_id",
+    "next_id",
+    "max_id",
+    "max_position",
+    "start",
+    "end",
+    "cursor",
+    "update_id",
+    "ids",
+    "first",
+    "id",
+    "position",
+    "range_first",
+];
 
 /// `value` as a JSON answer.
 pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> Response {

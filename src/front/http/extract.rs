@@ -96,10 +96,12 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// The field of a path such as `max_id`, if it names one.
+/// The field of a path such as `max_id` or `options.app_id`, if it names one.
 fn field_name(path: &str) -> Option<String> {
-    let legal = path.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    (!path.is_empty() && legal && path.len() <= 64).then(|| path.to_owned())
+    let legal = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b));
+    // The body as a whole has the path ".".
+    let named = !path.is_empty() && !path.starts_with('.') && path.len() <= 64;
+    (named && legal).then(|| path.to_owned())
 }
 
 /// A query that is exactly that of `T`.

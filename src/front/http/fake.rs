@@ -10,16 +10,27 @@ use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
 use super::{Access, HttpConfig, bind};
+use crate::domain::calendar::Moment;
+use crate::domain::format::Format;
+use crate::domain::gate_pass::shard_of;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, State,
-    TypeChange, TypeName, TypeRecord, TypeSpec,
+    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, Mode, OpaqueKey,
+    State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
 use crate::service::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
-use crate::service::api::{IdApi, NodeStatus, PartStatus, TypeStatus};
+use crate::service::api::{
+    Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
+};
 
 /// The token of every server of these tests.
 pub(crate) const TOKEN: &str = "the-right-token";
+
+/// When everything happens.
+const MADE_MS: i64 = 1_700_000_000_000;
+
+/// The key of every opaque type, which nobody may ever see.
+pub(crate) const SECRET_KEY: [u8; 32] = *b"s3cr3t-opaque-key-of-every-type!";
 
 /// What the service holds.
 #[derive(Default)]
@@ -28,6 +39,10 @@ pub(crate) struct Held {
     pub(crate) instances: Vec<InstanceRecord>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) not_ready: bool,
+    /// Every change that was asked for.
+    pub(crate) changes: Vec<TypeChange>,
+    /// Types and request keys, with the count and the ids that they stand for.
+    remembered: BTreeMap<(String, String), (i64, Vec<IdRange>)>,
     /// Calls of `next_ids` for the type `slow` wait for ever.
     pub(crate) entered_slow: Option<tokio::sync::oneshot::Sender<()>>,
 }
@@ -48,13 +63,59 @@ impl Fake {
         let seq = held.audit.len() as i64 + 1;
         held.audit.push(AuditEntry {
             seq,
-            at_ms: 1_700_000_000_000 + seq,
+            at_ms: MADE_MS + seq,
             actor: actor.to_owned(),
             action: action.to_owned(),
             subject: subject.to_owned(),
             before: None,
             after,
         });
+    }
+
+    /// The ids of an order: for a sharded type each by itself, for others in a row.
+    fn issue(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
+        let mut record = self.find(name)?;
+        if record.state == State::Retired {
+            return Err(Error::new(
+                ErrorCode::Retired,
+                format!("{name} hands out no ids any more"),
+            ));
+        }
+        let sharded = record.mode == Mode::Sharded;
+        if sharded != order.gate_pass.is_some() {
+            let text = "gate_pass is for sharded types, which need one";
+            return Err(Error::invalid("gate_pass", text));
+        }
+        let key = order.request_key.map(|key| (name.to_owned(), key.to_owned()));
+        if let Some((count, ids)) = key.as_ref().and_then(|k| self.remembered(k)) {
+            return match count == order.count {
+                true => Ok(ids),
+                false => Err(Error::new(
+                    ErrorCode::Conflict,
+                    "the request key was used with other arguments",
+                )),
+            };
+        }
+        let positions = record.next_id..record.next_id + order.count;
+        record.next_id = positions.end;
+        let ids: Vec<IdRange> = match order.gate_pass {
+            None => vec![IdRange::new(positions.start, positions.end).unwrap()],
+            Some(gate_pass) => {
+                let app = record.options.app_id.unwrap_or(0);
+                let low = i64::from(shard_of(gate_pass)) << 8 | app;
+                let id = |position| position << TypeOptions::SHARD_BITS | low;
+                positions.map(|at| IdRange::new(id(at), id(at) + 1).unwrap()).collect()
+            }
+        };
+        self.store(record);
+        if let Some(key) = key {
+            self.0.lock().unwrap().remembered.insert(key, (order.count, ids.clone()));
+        }
+        Ok(ids)
+    }
+
+    fn remembered(&self, key: &(String, String)) -> Option<(i64, Vec<IdRange>)> {
+        self.0.lock().unwrap().remembered.get(key).cloned()
     }
 
     fn store(&self, record: TypeRecord) -> TypeRecord {
@@ -66,10 +127,10 @@ impl Fake {
 
 impl IdApi for Fake {
     async fn next_id(&self, name: &str) -> Result<i64, Error> {
-        Ok(self.next_ids(name, 1).await?[0].start())
+        Ok(self.next_ids(name, Order::of(1)).await?[0].start())
     }
 
-    async fn next_ids(&self, name: &str, count: i64) -> Result<Vec<IdRange>, Error> {
+    async fn next_ids(&self, name: &str, order: Order<'_>) -> Result<Vec<IdRange>, Error> {
         if name == "slow" {
             let entered = self.0.lock().unwrap().entered_slow.take();
             if let Some(entered) = entered {
@@ -77,21 +138,53 @@ impl IdApi for Fake {
             }
             return std::future::pending().await;
         }
-        let mut record = self.find(name)?;
-        if record.state == State::Retired {
-            return Err(Error::new(
-                ErrorCode::Retired,
-                format!("{name} hands out no ids any more"),
-            ));
-        }
-        let range = IdRange::new(record.next_id, record.next_id + count).unwrap();
-        record.next_id += count;
-        self.store(record);
-        Ok(vec![range])
+        self.issue(name, order)
     }
 
-    async fn next_string_id(&self, name: &str, _: bool) -> Result<String, Error> {
-        Ok(self.next_id(name).await?.to_string())
+    async fn next_string_ids(
+        &self,
+        name: &str,
+        order: Order<'_>,
+        with_prefix: bool,
+    ) -> Result<Vec<String>, Error> {
+        let ranges = self.issue(name, order)?;
+        let record = self.find(name)?;
+        let ids = ranges.iter().flat_map(|range| range.start()..range.end());
+        Ok(ids.map(|id| text_of(&record, id, with_prefix)).collect())
+    }
+
+    async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
+        let mode = self.find(name)?.mode;
+        if mode != Mode::Segment {
+            return Err(Error::invalid("mode", format!("mode {mode} has no leases")));
+        }
+        let first = self.issue(name, Order::of(count))?[0].start();
+        Ok(RangeLease { first, count, step: 1, ttl_ms })
+    }
+
+    async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
+        let record = self.find(name)?;
+        let digits = id.strip_prefix(record.prefix.as_str()).unwrap_or(id);
+        let number: i64 = digits
+            .parse()
+            .map_err(|_| Error::invalid("id", format!("id {id:?} is no id of {name}")))?;
+        let sharded = record.mode == Mode::Sharded;
+        let position = if sharded { number >> TypeOptions::SHARD_BITS } else { number };
+        Ok(Decoded {
+            id_type: name.to_owned(),
+            mode: record.mode.as_str(),
+            id: Some(number),
+            text: text_of(&record, number, true),
+            position: Some(position),
+            shard: sharded.then_some((number >> 8 & 63) as u8),
+            app_id: sharded.then_some(number & 255),
+            at_ms: Some(MADE_MS),
+            node: Some("here:5900".to_owned()),
+            range_first: Some(1),
+            range_count: Some(1_000),
+            issued: position < record.next_id,
+            ..Decoded::default()
+        })
     }
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
@@ -105,8 +198,22 @@ impl IdApi for Fake {
             second: None,
             used: 0,
             age_ms: 5,
+            leased_end: 0,
         };
-        Ok(TypeStatus { record, view: Some(view) })
+        if record.mode == Mode::Strict {
+            let exhausted_at_ms = None;
+            return Ok(TypeStatus { record, view: Some(view), local: None, exhausted_at_ms });
+        }
+        let local = LocalSupply {
+            left: 1_500,
+            ranges: 2,
+            ahead: 2,
+            rate: Some(2.5),
+            runway_s: Some(600.0),
+            worker: (record.mode == Mode::Snowflake).then_some(3),
+        };
+        let exhausted_at_ms = Some(MADE_MS + 86_400_000);
+        Ok(TypeStatus { record, view: None, local: Some(local), exhausted_at_ms })
     }
 
     async fn create_type(&self, spec: TypeSpec, actor: &str) -> Result<TypeRecord, Error> {
@@ -117,8 +224,9 @@ impl IdApi for Fake {
             ));
         }
         self.note("create_type", spec.name.as_str(), actor, None);
-        let made = 1_700_000_000_000;
-        Ok(self.store(TypeRecord::created(&spec, InstanceId(1), made)))
+        let mut spec = spec;
+        spec.key = spec.options.opaque.map(|_| OpaqueKey::new(SECRET_KEY));
+        Ok(self.store(TypeRecord::created(&spec, InstanceId(1), MADE_MS)))
     }
 
     async fn node_status(&self) -> NodeStatus {
@@ -162,6 +270,7 @@ impl AdminApi for Fake {
         actor: &str,
     ) -> Result<TypeRecord, Error> {
         let record = self.find(name)?;
+        self.0.lock().unwrap().changes.push(change.clone());
         let changed = change.apply_to(&record, record.updated_ms)?;
         self.note("alter_type", name, actor, None);
         Ok(self.store(changed))
@@ -232,6 +341,17 @@ impl AdminApi for Fake {
         Ok(())
     }
 
+    async fn rotate_key(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
+        let mut record = self.find(name)?;
+        let Some(opaque) = record.options.opaque else {
+            return Err(Error::invalid("opaque", format!("{name} is not opaque: it has no key")));
+        };
+        record.next_id = record.max_id / i64::from(opaque.slices) + 1;
+        record.version += 1;
+        self.note("rotate_key", name, actor, None);
+        Ok(self.store(record))
+    }
+
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         let held = self.0.lock().unwrap();
         let newest = held.audit.iter().rev().take(limit as usize);
@@ -242,11 +362,22 @@ impl AdminApi for Fake {
         let record = self.find(name)?;
         Ok(vec![RangeLogEntry {
             range: IdRange::new(record.next_id, record.next_id + 1_000).unwrap(),
-            at_ms: 1_700_000_000_000,
+            at_ms: MADE_MS,
             owner: "here:5900".to_owned(),
             instance: Some(record.instance),
             history: Some("h1".to_owned()),
+            shard: None,
         }])
+    }
+}
+
+/// An id as text, on the day that it always is here.
+fn text_of(record: &TypeRecord, id: i64, with_prefix: bool) -> String {
+    let prefix = if with_prefix { record.prefix.as_str() } else { "" };
+    let date = Moment { year: 2026, month: 11, day: 21, hour: 9, minute: 30, second: 0 };
+    match record.options.format.as_deref().map(Format::parse) {
+        Some(Ok(format)) => format.write(prefix, id, date),
+        _ => format!("{prefix}{id}"),
     }
 }
 

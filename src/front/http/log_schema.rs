@@ -9,7 +9,7 @@ use crate::service::api::{NodeStatus, PartStatus};
 /// An entry of the range log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeLogJson {
-    /// The first id.
+    /// The first position.
     pub start: i64,
     /// One above the last.
     pub end: i64,
@@ -21,6 +21,9 @@ pub struct RangeLogJson {
     pub instance: Option<i64>,
     /// The history that it was for, if any.
     pub history: Option<String>,
+    /// The shard whose positions these are, of a sharded type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<u8>,
 }
 
 impl From<RangeLogEntry> for RangeLogJson {
@@ -32,6 +35,7 @@ impl From<RangeLogEntry> for RangeLogJson {
             owner: entry.owner,
             instance: entry.instance.map(|id| id.0),
             history: entry.history,
+            shard: entry.shard,
         }
     }
 }

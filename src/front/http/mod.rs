@@ -11,6 +11,8 @@ mod auth;
 mod codes;
 mod extract;
 mod instances;
+mod issue;
+pub mod kind_schema;
 pub mod log_schema;
 mod problem;
 mod routes;
@@ -168,5 +170,7 @@ fn refuse(stream: &TcpStream) {
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+mod kind_tests;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, types};
+use super::{REQUEST_TIMEOUT, instances, issue, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -42,7 +42,10 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
         .route("/types/{name}/retire", post(types::retire::<A>))
         .route("/types/{name}/restore", post(types::restore::<A>))
-        .route("/types/{name}/ids", post(types::ids::<A>))
+        .route("/types/{name}/rotate-key", post(types::rotate_key::<A>))
+        .route("/types/{name}/ids", post(issue::ids::<A>))
+        .route("/types/{name}/lease", post(issue::lease::<A>))
+        .route("/types/{name}/decode", get(issue::decode::<A>))
         .route("/types/{name}/ranges", get(types::ranges::<A>))
         .route("/redis-instances", get(instances::list::<A>).post(instances::add::<A>))
         .route("/redis-instances/test", post(instances::test::<A>))

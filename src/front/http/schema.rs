@@ -6,11 +6,13 @@
 //! languages whose numbers are doubles, and a request may always send them so.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
+use super::kind_schema::LocalJson;
 use crate::domain::instance::redact_url;
 use crate::domain::{
     Error, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode, TypeChange, TypeName,
-    TypeRecord, TypeSpec,
+    TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::View;
 use crate::service::api::TypeStatus;
@@ -75,6 +77,9 @@ pub struct NewType {
     /// See [`TypeSpec::instance`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
+    /// See [`TypeSpec::options`].
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub options: Option<TypeOptions>,
 }
 
 impl NewType {
@@ -90,7 +95,13 @@ impl NewType {
         spec.prefix = self.prefix.unwrap_or(spec.prefix);
         spec.description = self.description.unwrap_or(spec.description);
         spec.first_id = self.first_id.unwrap_or(spec.first_id);
-        spec.max_id = self.max_id.unwrap_or(spec.max_id);
+        spec.options = self.options.unwrap_or_default();
+        spec.max_id = match (self.max_id, spec.mode) {
+            (Some(max_id), _) => max_id,
+            // Nothing is counted there, so no width limits it.
+            (None, Mode::Snowflake) => spec.max_id,
+            (None, _) => spec.options.default_max_id(),
+        };
         spec.min_range = self.min_range.unwrap_or(spec.min_range);
         spec.max_range = self.max_range.unwrap_or(spec.max_range);
         spec.load_interval_ms = self.load_interval_ms.unwrap_or(spec.load_interval_ms);
@@ -108,6 +119,12 @@ pub struct TypePatch {
     /// The version that the caller has seen; another one is a `CONFLICT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
+    /// See [`TypeSpec::mode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// See [`TypeSpec::options`]; replaces them all.
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
+    pub options: Option<TypeOptions>,
     /// See [`TypeSpec::prefix`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
@@ -140,6 +157,8 @@ impl TypePatch {
         let load_percentage = self.load_percentage.map(LoadPercentage::from_fraction);
         Ok(TypeChange {
             expected_version: self.version,
+            mode: self.mode.as_deref().map(Mode::parse).transpose()?,
+            options: self.options,
             prefix: self.prefix,
             description: self.description,
             max_id: self.max_id,
@@ -171,6 +190,13 @@ pub struct TypeJson {
     pub next_id: i64,
     /// See [`TypeSpec::max_id`].
     pub max_id: i64,
+    /// See [`TypeRecord::max_position`].
+    #[serde(default)]
+    pub max_position: i64,
+    /// See [`TypeSpec::options`]; those that are not given are left out. Not as
+    /// [`TypeOptions`], because a newer node may have more.
+    #[serde(default)]
+    pub options: Map<String, Value>,
     /// See [`TypeSpec::min_range`].
     pub min_range: i64,
     /// See [`TypeSpec::max_range`].
@@ -208,6 +234,8 @@ impl From<TypeRecord> for TypeJson {
             first_id: record.first_id,
             next_id: record.next_id,
             max_id: record.max_id,
+            max_position: record.max_position,
+            options: as_object(&record.options),
             min_range: record.min_range,
             max_range: record.max_range,
             load_interval_ms: record.load_interval_ms,
@@ -221,6 +249,13 @@ impl From<TypeRecord> for TypeJson {
             created_ms: record.created_ms,
             updated_ms: record.updated_ms,
         }
+    }
+}
+
+fn as_object(options: &TypeOptions) -> Map<String, Value> {
+    match serde_json::to_value(options) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
     }
 }
 
@@ -284,13 +319,24 @@ pub struct TypeDetailJson {
     /// The type.
     #[serde(flatten)]
     pub record: TypeJson,
-    /// `null` when the dispatcher is out of reach.
+    /// `null` when the dispatcher is out of reach, and for a type that needs none.
     pub dispatcher: Option<DispatcherJson>,
+    /// What the node that answers holds; `null` for what it never issued itself.
+    #[serde(default)]
+    pub local: Option<LocalJson>,
+    /// See [`TypeStatus::exhausted_at_ms`].
+    #[serde(default)]
+    pub exhausted_at_ms: Option<i64>,
 }
 
 impl From<TypeStatus> for TypeDetailJson {
     fn from(status: TypeStatus) -> Self {
-        TypeDetailJson { record: status.record.into(), dispatcher: status.view.map(Into::into) }
+        TypeDetailJson {
+            record: status.record.into(),
+            dispatcher: status.view.map(Into::into),
+            local: status.local.map(Into::into),
+            exhausted_at_ms: status.exhausted_at_ms,
+        }
     }
 }
 
@@ -308,7 +354,7 @@ pub struct ListJson<T> {
 pub struct IdsJson {
     /// The type.
     pub name: String,
-    /// The ids, ascending.
+    /// The ids, in the order in which they were issued.
     pub ids: Vec<i64>,
 }
 
@@ -409,6 +455,28 @@ impl From<InstanceRecord> for InstanceJson {
             check: None,
         }
     }
+}
+
+/// Options as an object: the parser would take their values as a list, too.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TypeOptions>, D::Error> {
+    struct Visitor;
+    impl<'de> serde::de::Visitor<'de> for Visitor {
+        type Value = Option<TypeOptions>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            let fields = serde::de::value::MapAccessDeserializer::new(map);
+            TypeOptions::deserialize(fields).map(Some)
+        }
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(Visitor)
 }
 
 fn yes() -> bool {

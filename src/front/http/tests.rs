@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use super::fake::{Server, TOKEN};
 use super::*;
 
-struct Reply {
-    status: u16,
+pub(super) struct Reply {
+    pub(super) status: u16,
     kind: String,
-    body: String,
+    pub(super) body: String,
     headers: ureq::http::HeaderMap,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
     /// Asserts that it is a problem of this status and code, and returns it.
-    fn problem(&self, status: u16, code: &str) -> Value {
+    pub(super) fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
         assert_eq!(self.kind, "application/problem+json");
         let problem = self.json();
@@ -62,7 +62,7 @@ fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], bod
 }
 
 /// A request with the right token, the JSON type and an actor.
-fn call(server: &Server, method: &str, path: &str, body: Value) -> Reply {
+pub(super) fn call(server: &Server, method: &str, path: &str, body: Value) -> Reply {
     let token = format!("Bearer {TOKEN}");
     let headers = [
         ("authorization", token.as_str()),
@@ -73,7 +73,7 @@ fn call(server: &Server, method: &str, path: &str, body: Value) -> Reply {
     send(server, method, &format!("/api/v1{path}"), &headers, &body)
 }
 
-fn get(server: &Server, path: &str) -> Reply {
+pub(super) fn get(server: &Server, path: &str) -> Reply {
     call(server, "GET", path, Value::Null)
 }
 
@@ -119,6 +119,9 @@ fn the_admin_api_needs_the_right_token_everywhere() {
             ("POST", "/types/order/retire"),
             ("POST", "/types/order/restore"),
             ("POST", "/types/order/ids"),
+            ("POST", "/types/order/lease"),
+            ("POST", "/types/order/rotate-key"),
+            ("GET", "/types/order/decode"),
             ("GET", "/types/order/ranges"),
             ("GET", "/redis-instances"),
             ("POST", "/redis-instances"),
@@ -467,5 +470,5 @@ fn the_documented_examples_are_real() {
         assert_eq!(found, expected, "{line} is answered:\n{shown}");
         examples += 1;
     }
-    assert!(examples >= 8, "only {examples} examples were found");
+    assert!(examples >= 24, "only {examples} examples were found");
 }

@@ -12,11 +12,9 @@ use super::extract::{JsonBody, Name, NoBody, QueryOf};
 use super::log_schema::RangeLogJson;
 use super::problem::Problem;
 use super::routes::{Shared, limit};
-use super::schema::{IdsJson, ListJson, NewType, TypeDetailJson, TypeJson, TypePatch};
-use crate::domain::Error;
+use super::schema::{ListJson, NewType, TypeDetailJson, TypeJson, TypePatch};
 use crate::ports::TypeFilter;
 use crate::service::admin::AdminApi;
-use crate::service::api::MAX_COUNT;
 
 type Answer = Result<Response, Problem>;
 
@@ -33,14 +31,6 @@ pub(super) struct Listing {
     contains: Option<String>,
     after: Option<String>,
     limit: Option<u32>,
-    #[serde(default)]
-    ids: IdForm,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Count {
-    count: Option<i64>,
     #[serde(default)]
     ids: IdForm,
 }
@@ -128,24 +118,15 @@ pub(super) async fn restore<A: AdminApi>(
     Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
 }
 
-pub(super) async fn ids<A: AdminApi>(
+pub(super) async fn rotate_key<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
-    QueryOf(query): QueryOf<Count>,
+    QueryOf(query): QueryOf<Plain>,
+    Actor(actor): Actor,
     _: NoBody,
 ) -> Answer {
-    let count = query.count.unwrap_or(1);
-    // Checked here too, because the answer is built in memory.
-    if !(1..=MAX_COUNT).contains(&count) {
-        return Err(Error::invalid(
-            "count",
-            format!("count {count} is out of range: it must be from 1 to {MAX_COUNT}"),
-        )
-        .into());
-    }
-    let ranges = app.api.next_ids(&name, count).await?;
-    let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
-    Ok(json(StatusCode::OK, &IdsJson { name, ids }, query.ids))
+    let record = app.api.rotate_key(&name, &actor).await?;
+    Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
 }
 
 pub(super) async fn ranges<A: AdminApi>(

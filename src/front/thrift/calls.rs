@@ -1,152 +1,17 @@
-//! From a scanned request to an answer: which method, are its arguments there,
-//! what does the service say.
+//! From a scanned request to an answer: what its method wants of the service,
+//! and what the service says.
 
-use thrift::ApplicationErrorKind;
+use crate::domain::{Error, ErrorCode, IdRange};
+use crate::service::api::{
+    IdApi, MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order, RangeLease,
+};
 
-use crate::domain::{Error, ErrorCode};
-use crate::service::api::{IdApi, MAX_COUNT};
-
+use super::generated::{DecodedId, TypeInfo};
+use super::method::Method;
 use super::metrics::ThriftMetrics;
 use super::reply::Answer;
-use super::wire::{Args, Header};
+use super::request::Request;
 use super::{add_new_id, codes, convert};
-
-/// Message type of a call.
-const CALL: u8 = 1;
-/// Message type of a call that nobody waits for.
-pub const ONEWAY: u8 = 4;
-
-/// The methods of the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// `getId`
-    GetId,
-    /// `getStrId`
-    GetStrId,
-    /// `addNewId`
-    AddNewId,
-    /// `echo`
-    Echo,
-    /// `nextId`
-    NextId,
-    /// `nextIds`
-    NextIds,
-    /// `nextStringId`
-    NextStringId,
-    /// `describeType`
-    DescribeType,
-    /// `nodeStatus`
-    NodeStatus,
-}
-
-impl Method {
-    /// Every method, for metrics.
-    pub const ALL: [Method; 9] = [
-        Method::GetId,
-        Method::GetStrId,
-        Method::AddNewId,
-        Method::Echo,
-        Method::NextId,
-        Method::NextIds,
-        Method::NextStringId,
-        Method::DescribeType,
-        Method::NodeStatus,
-    ];
-
-    /// The name in the IDL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::GetId => "getId",
-            Method::GetStrId => "getStrId",
-            Method::AddNewId => "addNewId",
-            Method::Echo => "echo",
-            Method::NextId => "nextId",
-            Method::NextIds => "nextIds",
-            Method::NextStringId => "nextStringId",
-            Method::DescribeType => "describeType",
-            Method::NodeStatus => "nodeStatus",
-        }
-    }
-
-    /// The method called `name` on the wire.
-    pub fn from_name(name: &[u8]) -> Option<Method> {
-        Method::ALL.into_iter().find(|method| method.name().as_bytes() == name)
-    }
-}
-
-/// A complete request, still in the bytes that it came in.
-#[derive(Clone, Copy)]
-pub struct Request<'a> {
-    /// All bytes of the message.
-    pub message: &'a [u8],
-    /// Its header.
-    pub header: Header,
-    /// Its arguments.
-    pub args: &'a Args,
-}
-
-impl<'a> Request<'a> {
-    /// The name of the method as sent.
-    pub fn name(&self) -> &'a [u8] {
-        let start = self.header.name_start;
-        &self.message[start..start + self.header.name_len]
-    }
-
-    /// The method to call, or why none will be.
-    pub fn method(&self) -> Result<Method, Answer> {
-        if !matches!(self.header.kind, CALL | ONEWAY) {
-            return Err(Answer::Refused(
-                ApplicationErrorKind::InvalidMessageType,
-                format!("message type {} is not a call", self.header.kind),
-            ));
-        }
-        Method::from_name(self.name()).ok_or_else(|| {
-            let shown: String = String::from_utf8_lossy(self.name()).chars().take(128).collect();
-            Answer::Refused(
-                ApplicationErrorKind::UnknownMethod,
-                format!("this service has no method {shown:?}"),
-            )
-        })
-    }
-
-    /// Whether nobody waits for a reply.
-    pub fn is_oneway(&self) -> bool {
-        self.header.kind == ONEWAY
-    }
-
-    fn text(&self, id: i16, field: &'static str) -> Result<Option<&'a str>, Error> {
-        let Some(bytes) = self.args.bytes(id, self.message) else {
-            return Ok(None);
-        };
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) => Err(Error::invalid(
-                field,
-                format!("{field} is not UTF-8 from byte {} on", error.valid_up_to()),
-            )),
-        }
-    }
-
-    /// A text that must be there and not be empty.
-    fn filled(&self, id: i16, field: &'static str) -> Result<&'a str, Error> {
-        match self.text(id, field)? {
-            None => Err(Error::invalid(field, format!("{field} is missing"))),
-            Some("") => Err(Error::invalid(field, format!("{field} is empty"))),
-            Some(text) => Ok(text),
-        }
-    }
-
-    fn count(&self, id: i16) -> Result<i64, Error> {
-        match self.args.i32(id) {
-            None => Err(Error::invalid("count", "count is missing")),
-            Some(count) if (1..=MAX_COUNT).contains(&i64::from(count)) => Ok(count.into()),
-            Some(count) => Err(Error::invalid(
-                "count",
-                format!("count {count} is out of range: it must be from 1 to {MAX_COUNT}"),
-            )),
-        }
-    }
-}
 
 /// Calls `method`. Every failure becomes an answer, and is counted.
 ///
@@ -186,9 +51,8 @@ pub async fn call<A: IdApi>(
         }
         Method::NextIds => {
             let result = counted(next_ids(request, api).await, metrics);
-            count_ids(metrics, &result, |ranges| ranges.iter().map(|range| range.len()).sum());
-            let ranges = result.map(|ranges| ranges.into_iter().map(convert::id_range).collect());
-            Answer::NextIds(ranges.map_err(codes::exception))
+            count_ids(metrics, &result, |ranges| ids_in(ranges));
+            Answer::NextIds(result.map(convert::id_ranges).map_err(codes::exception))
         }
         Method::NextStringId => {
             let result = counted(next_string_id(request, api).await, metrics);
@@ -203,6 +67,45 @@ pub async fn call<A: IdApi>(
             let status = Box::pin(api.node_status()).await;
             Answer::NodeStatus(Box::new(convert::node_info(status)))
         }
+        Method::NextShardedId => {
+            let result = counted(next_sharded_id(request, api).await, metrics);
+            count_ids(metrics, &result, |_| 1);
+            Answer::NextShardedId(result.map_err(codes::exception))
+        }
+        Method::IssueIds => {
+            let result = counted(issue_ids(request, api).await, metrics);
+            count_ids(metrics, &result, |ranges| ids_in(ranges));
+            Answer::IssueIds(result.map(convert::id_ranges).map_err(codes::exception))
+        }
+        Method::IssueStringIds => {
+            let result = counted(Box::pin(issue_string_ids(request, api)).await, metrics);
+            count_ids(metrics, &result, |texts| texts.len() as u64);
+            Answer::IssueStringIds(result.map_err(codes::exception))
+        }
+        Method::LeaseRange => {
+            let result = counted(Box::pin(lease_range(request, api)).await, metrics);
+            count_ids(metrics, &result, |lease| lease.count.unsigned_abs());
+            Answer::LeaseRange(result.map(convert::range_lease).map_err(codes::exception))
+        }
+        Method::DecodeId => {
+            let result = counted(Box::pin(decode(request, api)).await, metrics);
+            Answer::DecodeId(result.map_err(codes::exception))
+        }
+    }
+}
+
+/// The answer to an order for many ids, of which too many are under way.
+pub fn too_many_long_orders(method: Method, metrics: &ThriftMetrics) -> Answer {
+    let error = Error::new(
+        ErrorCode::Overloaded,
+        "too many orders for many ids are under way: try again, or ask for fewer ids at a time",
+    );
+    metrics.error(error.code);
+    let error = codes::exception(error);
+    match method {
+        Method::NextIds => Answer::NextIds(Err(error)),
+        Method::IssueStringIds => Answer::IssueStringIds(Err(error)),
+        _ => Answer::IssueIds(Err(error)),
     }
 }
 
@@ -222,11 +125,19 @@ fn count_ids<T>(metrics: &ThriftMetrics, result: &Result<T, Error>, count: impl 
     }
 }
 
-/// The service speaks of `name`; its callers know the argument under `field`.
-fn rename(mut error: Error, field: &'static str) -> Error {
-    if error.field == Some("name") {
-        error.field = Some(field);
-    }
+fn ids_in(ranges: &[IdRange]) -> u64 {
+    ranges.iter().map(|range| range.len()).sum()
+}
+
+/// The service has names of its own for arguments; callers know those of the IDL.
+fn rename(mut error: Error) -> Error {
+    error.field = error.field.map(|field| match field {
+        "name" => "idType",
+        "gate_pass" => "gatePass",
+        "request_key" => "requestKey",
+        "ttl_ms" => "ttlMs",
+        other => other,
+    });
     error
 }
 
@@ -240,7 +151,7 @@ async fn get_str_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<String, E
     request.text(1, "caller")?;
     let name = request.filled(2, "idName")?;
     let with_prefix = request.args.bool(3).unwrap_or(false);
-    api.next_string_id(name, with_prefix).await
+    one_text(api.next_string_ids(name, Order::of(1), with_prefix).await)
 }
 
 /// The longest name of a caller that goes into the audit log, in characters.
@@ -266,29 +177,76 @@ fn echo(request: Request<'_>) -> Result<Option<String>, Error> {
 
 async fn next_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<i64, Error> {
     let name = request.filled(1, "idType")?;
-    api.next_id(name).await.map_err(|e| rename(e, "idType"))
+    api.next_id(name).await.map_err(rename)
 }
 
-async fn next_ids<A: IdApi>(
-    request: Request<'_>,
-    api: &A,
-) -> Result<Vec<crate::domain::IdRange>, Error> {
+async fn next_ids<A: IdApi>(request: Request<'_>, api: &A) -> Result<Vec<IdRange>, Error> {
     let name = request.filled(1, "idType")?;
-    let count = request.count(2)?;
-    api.next_ids(name, count).await.map_err(|e| rename(e, "idType"))
+    let count = request.i32(2, "count", 1..=MAX_COUNT)?;
+    api.next_ids(name, Order::of(count)).await.map_err(rename)
 }
 
 async fn next_string_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<String, Error> {
     let name = request.filled(1, "idType")?;
     let with_prefix = request.args.bool(2).unwrap_or(false);
-    api.next_string_id(name, with_prefix).await.map_err(|e| rename(e, "idType"))
+    let texts = api.next_string_ids(name, Order::of(1), with_prefix).await;
+    one_text(texts).map_err(rename)
 }
 
-async fn describe<A: IdApi>(
-    request: Request<'_>,
-    api: &A,
-) -> Result<Box<super::generated::TypeInfo>, Error> {
+/// The text of an order for one.
+fn one_text(texts: Result<Vec<String>, Error>) -> Result<String, Error> {
+    texts?.pop().ok_or_else(none_came)
+}
+
+fn none_came() -> Error {
+    Error::new(ErrorCode::Internal, "an order for one id gave none")
+}
+
+async fn next_sharded_id<A: IdApi>(request: Request<'_>, api: &A) -> Result<i64, Error> {
     let name = request.filled(1, "idType")?;
-    let status = api.describe(name).await.map_err(|e| rename(e, "idType"))?;
+    let gate_pass = Some(request.filled(2, "gatePass")?);
+    let order = Order { gate_pass, ..Order::of(1) };
+    let ranges = api.next_ids(name, order).await.map_err(rename)?;
+    ranges.first().map(|range| range.start()).ok_or_else(none_came)
+}
+
+async fn issue_ids<A: IdApi>(request: Request<'_>, api: &A) -> Result<Vec<IdRange>, Error> {
+    let name = request.filled(1, "idType")?;
+    let order = Order {
+        count: request.i32(2, "count", 1..=MAX_COUNT)?,
+        request_key: request.given(3, "requestKey")?,
+        gate_pass: request.given(4, "gatePass")?,
+    };
+    api.next_ids(name, order).await.map_err(rename)
+}
+
+async fn issue_string_ids<A: IdApi>(request: Request<'_>, api: &A) -> Result<Vec<String>, Error> {
+    let name = request.filled(1, "idType")?;
+    let order = Order {
+        count: request.i32(2, "count", 1..=MAX_TEXTS)?,
+        request_key: request.given(4, "requestKey")?,
+        gate_pass: request.given(5, "gatePass")?,
+    };
+    let with_prefix = request.args.bool(3).unwrap_or(false);
+    api.next_string_ids(name, order, with_prefix).await.map_err(rename)
+}
+
+async fn lease_range<A: IdApi>(request: Request<'_>, api: &A) -> Result<RangeLease, Error> {
+    let name = request.filled(1, "idType")?;
+    let count = request.i64(2, "count", 1..=MAX_LEASE)?;
+    let ttl_ms = request.i64(3, "ttlMs", MIN_LEASE_MS..=MAX_LEASE_MS)?;
+    api.lease_range(name, count, ttl_ms).await.map_err(rename)
+}
+
+async fn decode<A: IdApi>(request: Request<'_>, api: &A) -> Result<Box<DecodedId>, Error> {
+    let name = request.filled(1, "idType")?;
+    let id = request.filled(2, "id")?;
+    let decoded = api.decode(name, id).await.map_err(rename)?;
+    Ok(Box::new(convert::decoded_id(decoded)))
+}
+
+async fn describe<A: IdApi>(request: Request<'_>, api: &A) -> Result<Box<TypeInfo>, Error> {
+    let name = request.filled(1, "idType")?;
+    let status = api.describe(name).await.map_err(rename)?;
     Ok(Box::new(convert::type_info(status)))
 }

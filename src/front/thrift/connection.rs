@@ -23,15 +23,17 @@ use socket2::SockRef;
 use thrift::ApplicationErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use crate::service::api::IdApi;
 
-use super::calls::{self, Request};
+use super::calls;
+use super::long_orders::LongOrders;
 use super::messages::{Input, Next};
 use super::metrics::{Held, Refused, ThriftMetrics};
 use super::reply::{self, Answer, ReplyTo};
+use super::request::{ONEWAY, Request};
 use super::server::ThriftConfig;
 use super::wire::{Dialect, Foreign, Header};
 
@@ -68,6 +70,7 @@ pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
     pub(super) metrics: Arc<ThriftMetrics>,
     pub(super) config: ThriftConfig,
+    pub(super) long_orders: LongOrders,
     pub(super) stop: watch::Receiver<bool>,
 }
 
@@ -114,7 +117,7 @@ struct Connection<'a, A> {
     replied: Option<Instant>,
 }
 
-impl<A: IdApi> Connection<'_, A> {
+impl<'a, A: IdApi> Connection<'a, A> {
     /// Until the node stops (`Ok`), or the connection ends otherwise.
     async fn serve(&mut self) -> Result<(), End> {
         let config = &self.shared.config;
@@ -232,24 +235,47 @@ impl<A: IdApi> Connection<'_, A> {
         };
         let began = Instant::now();
         shared.metrics.request(method);
-        let answer = {
-            let _in_flight = Held::new(&shared.metrics.in_flight);
-            let draining = || shared.is_stopping();
-            let call = calls::call(method, request, &*shared.api, &shared.metrics, draining);
-            let mut call = pin!(call);
-            match poll_once(call.as_mut()).await {
-                Some(answer) => answer,
-                None => {
-                    self.flush().await?;
-                    call.await
+        let share = match shared.long_orders.share(method, &request) {
+            0 => Some(None),
+            share => self.share(share).await?.map(Some),
+        };
+        let answer = match &share {
+            Some(_) => {
+                let _in_flight = Held::new(&shared.metrics.in_flight);
+                let draining = || shared.is_stopping();
+                let call = calls::call(method, request, &*shared.api, &shared.metrics, draining);
+                let mut call = pin!(call);
+                match poll_once(call.as_mut()).await {
+                    Some(answer) => answer,
+                    None => {
+                        self.flush().await?;
+                        call.await
+                    }
                 }
             }
+            None => calls::too_many_long_orders(method, &shared.metrics),
         };
         shared.metrics.answered(method, began.elapsed());
         if request.is_oneway() {
             return Ok(());
         }
-        self.append(dialect, request.header, method.name(), answer)
+        self.append(dialect, request.header, method.name(), answer)?;
+        if matches!(share, Some(Some(_))) && self.output.len() >= FLUSH_BYTES {
+            // The share counts until the bytes are gone.
+            self.flush().await?;
+            self.output = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// The share of a long order; `None` if there is none in time.
+    async fn share(&mut self, share: u32) -> Result<Option<SemaphorePermit<'a>>, End> {
+        let shared = self.shared;
+        if let Some(permit) = shared.long_orders.take(share) {
+            return Ok(Some(permit));
+        }
+        self.flush().await?;
+        Ok(shared.long_orders.wait(share, shared.config.message_timeout).await)
     }
 
     /// Tells the peer why its message is not answered, unless nobody listens.
@@ -263,7 +289,7 @@ impl<A: IdApi> Connection<'_, A> {
         if let Answer::Refused(kind, _) = &answer {
             self.shared.metrics.application_error(*kind);
         }
-        if header.kind == calls::ONEWAY {
+        if header.kind == ONEWAY {
             return Ok(());
         }
         // A name that is not text cannot be sent back as it came.

@@ -2,13 +2,19 @@
 
 use crate::domain::{IdRange, TypeRecord};
 use crate::ports::View;
-use crate::service::api::{NodeStatus, PartStatus, TypeStatus};
+use crate::service::api::{Decoded, LocalSupply, NodeStatus, PartStatus, RangeLease, TypeStatus};
 
-use super::generated::{self, LiveState, NodeInfo, PartInfo, TypeInfo};
+use super::generated::{self, DecodedId, LiveState, NodeInfo, PartInfo, TypeInfo};
 
 /// A range, by its first id and its length.
-pub fn id_range(range: IdRange) -> generated::IdRange {
+fn id_range(range: IdRange) -> generated::IdRange {
     generated::IdRange { first: range.start(), count: count(range.len()) }
+}
+
+/// The answer of nextIds and issueIds. In place: the two kinds of range are as
+/// long as each other.
+pub fn id_ranges(ranges: Vec<IdRange>) -> Vec<generated::IdRange> {
+    ranges.into_iter().map(id_range).collect()
 }
 
 /// The answer of describeType.
@@ -20,9 +26,12 @@ pub fn type_info(status: TypeStatus) -> TypeInfo {
         state,
         prefix,
         description,
+        options,
+        keys: _, // Secret.
         first_id,
         next_id,
         max_id,
+        max_position,
         min_range,
         max_range,
         load_interval_ms,
@@ -59,6 +68,10 @@ pub fn type_info(status: TypeStatus) -> TypeInfo {
         updated_ms: Some(updated_ms),
         unallocated: Some(unallocated),
         live: status.view.as_ref().map(live_state),
+        options: Some(options.to_json()),
+        max_position: Some(max_position),
+        local: status.local.map(local_supply),
+        exhausted_at_ms: status.exhausted_at_ms,
     }
 }
 
@@ -75,6 +88,62 @@ fn live_state(view: &View) -> LiveState {
         used: Some(count(view.used)),
         age_ms: Some(count(view.age_ms)),
         due: Some(view.is_due()),
+    }
+}
+
+fn local_supply(local: LocalSupply) -> generated::LocalSupply {
+    let LocalSupply { left, ranges, ahead, rate, runway_s, worker } = local;
+    generated::LocalSupply {
+        left: Some(count(left)),
+        ranges: Some(count(ranges)),
+        ahead: Some(count(ahead)),
+        rate: rate.map(Into::into),
+        runway_s: runway_s.map(Into::into),
+        worker,
+    }
+}
+
+/// The answer of leaseRange.
+pub fn range_lease(lease: RangeLease) -> generated::RangeLease {
+    let RangeLease { first, count, step, ttl_ms } = lease;
+    generated::RangeLease { first, count, step, ttl_ms }
+}
+
+/// The answer of decodeId.
+pub fn decoded_id(decoded: Decoded) -> DecodedId {
+    let Decoded {
+        id_type,
+        mode,
+        id,
+        text,
+        position,
+        period,
+        shard,
+        app_id,
+        worker,
+        sequence,
+        at_ms,
+        node,
+        range_first,
+        range_count,
+        issued,
+    } = decoded;
+    DecodedId {
+        id_type: Some(id_type),
+        mode: Some(mode.to_owned()),
+        id,
+        text: Some(text),
+        position,
+        period,
+        shard: shard.map(i32::from),
+        app_id,
+        worker,
+        sequence,
+        at_ms,
+        node,
+        range_first,
+        range_count,
+        issued: Some(issued),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Holds at most one incomplete message and what one read brought with it.
 //! Each byte is looked at once, moved at most once per read, and never trusted.
 
-use super::calls::Request;
+use super::request::Request;
 use super::wire::{Dialect, Foreign, Header, Malformed, Progress, Scanner, detect};
 
 /// The first allocation, and the least free space for a read, in bytes. An

@@ -12,7 +12,7 @@ use thrift::ApplicationErrorKind;
 
 use crate::domain::ErrorCode;
 
-use super::calls::Method;
+use super::method::Method;
 use super::wire::{Foreign, Malformed};
 
 /// Upper bounds of the latency buckets, in seconds: 50 µs to 2.5 s.

@@ -5,8 +5,10 @@
 //! connection  one task per connection: bytes in, calls in order, bytes out
 //! messages    cuts the bytes of a connection into messages
 //! wire        what the bytes mean, without trusting them
-//! calls       which method, are its arguments there, what does the service say
+//! request     which method (method), and are its arguments there
+//! calls       what the method wants of the service, and what that says
 //! codes       the one table from errors to the wire
+//! long_orders the memory that orders for many ids may need together
 //! reply       generated structs through the official crate's protocols
 //! ```
 //!
@@ -22,9 +24,12 @@ mod convert;
 #[allow(missing_docs, dead_code, unused_imports, clippy::all)] // As the compiler makes it.
 #[rustfmt::skip]
 pub mod generated;
+mod long_orders;
 mod messages;
+mod method;
 mod metrics;
 mod reply;
+mod request;
 mod server;
 pub mod wire;
 

@@ -8,10 +8,12 @@ use thrift::protocol::{
 use thrift::{ApplicationError, ApplicationErrorKind};
 
 use super::generated::{
-    IdGenException, IdGenServiceAddNewIdResult, IdGenServiceDescribeTypeResult,
-    IdGenServiceEchoResult, IdGenServiceGetIdResult, IdGenServiceGetStrIdResult,
-    IdGenServiceNextIdResult, IdGenServiceNextIdsResult, IdGenServiceNextStringIdResult,
-    IdGenServiceNodeStatusResult, IdRange, NodeInfo, ResBool, ResLong, ResStr, TypeInfo,
+    DecodedId, IdGenException, IdGenServiceAddNewIdResult, IdGenServiceDecodeIdResult,
+    IdGenServiceDescribeTypeResult, IdGenServiceEchoResult, IdGenServiceGetIdResult,
+    IdGenServiceGetStrIdResult, IdGenServiceIssueIdsResult, IdGenServiceIssueStringIdsResult,
+    IdGenServiceLeaseRangeResult, IdGenServiceNextIdResult, IdGenServiceNextIdsResult,
+    IdGenServiceNextShardedIdResult, IdGenServiceNextStringIdResult, IdGenServiceNodeStatusResult,
+    IdRange, NodeInfo, RangeLease, ResBool, ResLong, ResStr, TypeInfo,
 };
 use super::wire::{Dialect, Protocol};
 
@@ -37,6 +39,16 @@ pub enum Answer {
     DescribeType(Result<Box<TypeInfo>, IdGenException>),
     /// Of nodeStatus.
     NodeStatus(Box<NodeInfo>),
+    /// Of nextShardedId.
+    NextShardedId(Result<i64, IdGenException>),
+    /// Of issueIds.
+    IssueIds(Result<Vec<IdRange>, IdGenException>),
+    /// Of issueStringIds.
+    IssueStringIds(Result<Vec<String>, IdGenException>),
+    /// Of leaseRange.
+    LeaseRange(Result<RangeLease, IdGenException>),
+    /// Of decodeId.
+    DecodeId(Result<Box<DecodedId>, IdGenException>),
     /// The call never reached a method.
     Refused(ApplicationErrorKind, String),
 }
@@ -67,6 +79,7 @@ pub fn append(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Re
 
 fn append_unchecked(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Result<()> {
     let start = out.len();
+    out.reserve(expected_len(&answer));
     if to.dialect.framed {
         out.extend_from_slice(&[0; 4]);
     }
@@ -91,6 +104,22 @@ fn append_unchecked(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thri
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
     Ok(())
+}
+
+/// The most bytes that a list takes in a reply, in either protocol: a buffer that
+/// only doubled would be up to twice as long. 0 for everything short.
+fn expected_len(answer: &Answer) -> usize {
+    match answer {
+        // Two field headers, two numbers of 64 bits, and the end of the struct: 23
+        // in the binary protocol, and no more in the compact one.
+        Answer::NextIds(Ok(ranges)) | Answer::IssueIds(Ok(ranges)) if ranges.len() > 1 => {
+            ranges.len() * 23 + 64
+        }
+        Answer::IssueStringIds(Ok(texts)) if texts.len() > 1 => {
+            texts.iter().map(|text| text.len() + 5).sum::<usize>() + 64
+        }
+        _ => 0,
+    }
 }
 
 /// The value and the exception of a result struct, of which one is set.
@@ -140,6 +169,26 @@ fn write(out: &mut dyn TOutputProtocol, to: &ReplyTo<'_>, answer: Answer) -> thr
             IdGenServiceNodeStatusResult { result_value: Some(*info), error: None }
                 .write_to_out_protocol(out)?
         }
+        Answer::NextShardedId(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceNextShardedIdResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::IssueIds(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceIssueIdsResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::IssueStringIds(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceIssueStringIdsResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::LeaseRange(result) => {
+            let (result_value, error) = either(result);
+            IdGenServiceLeaseRangeResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::DecodeId(result) => {
+            let (result_value, error) = either(result.map(|decoded| *decoded));
+            IdGenServiceDecodeIdResult { result_value, error }.write_to_out_protocol(out)?;
+        }
         Answer::Refused(kind, message) => {
             let error = ApplicationError::new(kind, message);
             thrift::Error::write_application_error_to_out_protocol(&error, out)?;
@@ -185,6 +234,26 @@ mod tests {
         out.clear();
         append(&mut out, &to(compact), Answer::NextId(Ok(1))).unwrap();
         assert!(out.starts_with(b"\x82\x41\x01\x05getId"));
+    }
+
+    #[test]
+    fn a_reply_of_one_id_ranges_fits_what_was_reserved() {
+        let ranges: Vec<IdRange> =
+            (0..100_000).map(|at| IdRange { first: i64::MAX - at, count: 1 }).collect();
+        let texts: Vec<String> = (0..10_000).map(|at| format!("2026-{at}")).collect();
+        for protocol in [Protocol::Binary, Protocol::Compact] {
+            let to = to(Dialect { framed: true, protocol });
+            for answer in
+                [Answer::IssueIds(Ok(ranges.clone())), Answer::IssueStringIds(Ok(texts.clone()))]
+            {
+                let mut out = Vec::new();
+                let expected = expected_len(&answer);
+                append(&mut out, &to, answer).unwrap();
+                assert!(out.len() <= expected, "{} bytes of {expected}", out.len());
+                assert!(out.capacity() <= expected + 64, "{} of {expected}", out.capacity());
+                assert!(out.len() < 2_400_000, "{} bytes", out.len());
+            }
+        }
     }
 
     #[test]

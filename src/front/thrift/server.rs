@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::service::api::IdApi;
 
 use super::connection::{self, Shared};
+use super::long_orders::LongOrders;
 use super::metrics::{Refused, ThriftMetrics};
 
 /// How long to wait after the system failed to give a connection. Without
@@ -36,6 +37,10 @@ pub struct ThriftConfig {
     pub idle_timeout: Duration,
     /// How long a message that has begun may take to arrive, and a reply to be taken.
     pub message_timeout: Duration,
+    /// How much memory the orders for more than 1 000 ids, or 250 texts, may need
+    /// together, in bytes. Further ones wait for their turn, at most for
+    /// `message_timeout`; one alone is always carried out.
+    pub long_order_bytes: u64,
     /// How long a shutdown waits for connections to finish.
     pub drain: Duration,
 }
@@ -55,6 +60,7 @@ impl ThriftConfig {
             max_connections: 10_000,
             idle_timeout: Duration::from_secs(600),
             message_timeout: Duration::from_secs(10),
+            long_order_bytes: 512 * 1024 * 1024,
             drain: Duration::from_secs(5),
         }
     }
@@ -126,7 +132,9 @@ impl ThriftServer {
         shutdown: watch::Receiver<bool>,
     ) -> Served {
         let mut stop = shutdown.clone();
-        let shared = Arc::new(Shared { api, metrics, config: self.config, stop: shutdown });
+        let long_orders = LongOrders::new(self.config.long_order_bytes);
+        let shared =
+            Arc::new(Shared { api, metrics, config: self.config, long_orders, stop: shutdown });
         let mut connections = JoinSet::new();
         // Until when not to accept, after a failure.
         let mut pause: Option<Instant> = None;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{assert_disjoint, name};
+use super::{assert_disjoint, leases, name};
 use crate::domain::{History, IdRange, TypeName};
 use crate::ports::{
-    Announcement, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal, TakeOutcome, Taken,
+    Announcement, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal, TakeOutcome,
+    Taken, Witness,
 };
 
 type Shared = Arc<dyn Dispatcher>;
@@ -23,6 +24,8 @@ pub async fn dispatcher(dispatcher: Shared) {
     taking_over(&dispatcher).await;
     concurrent_takers(&dispatcher).await;
     announcements(&dispatcher).await;
+    leased_ends_are_apart(&dispatcher).await;
+    leases::all(&dispatcher).await;
 }
 
 /// After `change_history` the data that survived must be dead: nothing may be
@@ -31,10 +34,11 @@ pub async fn dispatcher_after_rollback<F>(dispatcher: Shared, change_history: F)
 where
     F: AsyncFnOnce(),
 {
-    let name = name("rollback");
+    let (name, leased) = (name("rollback"), name("rollback-leased"));
     let before = dispatcher.history().await.unwrap();
     publish(&dispatcher, &name, 1, 1_001).await;
     taken(&dispatcher, &name, 10).await;
+    leases::note_one(&dispatcher, &leased).await;
     assert_eq!(dispatcher.lock(&name, "sleeper", TTL, None).await.unwrap(), LockOutcome::Acquired);
     change_history().await;
     let after = dispatcher.history().await.unwrap();
@@ -45,6 +49,7 @@ where
     }
     let view = dispatcher.view(&name).await.unwrap();
     assert!(!view.is_live() && view.is_due() && view.left() == 0);
+    leases::still_witnessed(&dispatcher, &leased).await;
     let late = Publication {
         range: range(1_001, 2_001),
         update_id: 1_101,
@@ -297,6 +302,21 @@ async fn taking_over(dispatcher: &Shared) {
         .await
         .expect("a lock ends after its time to live");
     dispatcher.unlock(&name, "next").await.unwrap();
+}
+
+async fn leased_ends_are_apart(dispatcher: &Shared) {
+    let name = name("flow-leased");
+    publish(dispatcher, &name, 1, 101).await;
+    let leased = range(501, 601);
+    assert_eq!(dispatcher.witness(&name, None, leased).await.unwrap(), Witness::Noted);
+    let view = dispatcher.view(&name).await.unwrap();
+    assert_eq!((view.leased_end, view.highest_end()), (601, 601), "a floor for the next refill");
+    assert_eq!((view.current, view.left()), (Some(range(1, 101)), 100));
+    assert_eq!(taken(dispatcher, &name, 100).await.ranges, [range(1, 101)]);
+    publish(dispatcher, &name, 601, 1_601).await;
+    assert_eq!(dispatcher.view(&name).await.unwrap().leased_end, 601, "kept by a publication");
+    assert!(dispatcher.withdraw(&name, None, leased).await.unwrap());
+    assert_eq!(dispatcher.view(&name).await.unwrap().highest_end(), 1_601);
 }
 
 async fn concurrent_takers(dispatcher: &Shared) {

@@ -5,10 +5,13 @@
 //! nobody else uses meanwhile; names begin with `conform-`.
 
 mod dispatcher;
+mod leases;
 mod range_store;
+mod worker_ids;
 
 pub use dispatcher::{dispatcher, dispatcher_after_rollback};
 pub use range_store::range_store;
+pub use worker_ids::worker_ids;
 
 use crate::domain::{IdRange, TypeName};
 

@@ -1,10 +1,11 @@
 """A client of IdGen in Python, over every pair of transport and protocol.
 
-Usage: client.py HOST PORT [TYPE]
+Usage: client.py HOST PORT [STRICT [SEGMENT [SHARDED]]]
 
 Uses the code that the Thrift compiler makes from idl/idgen.thrift, and the
-`thrift` package; scripts/python-client.sh prepares both. TYPE (default:
-order) must exist. Exits with 1 and says what is wrong at the first answer that is not as the IDL promises.
+`thrift` package; scripts/python-client.sh prepares both. The types must exist;
+STRICT is `order` if not given, and what needs the others is left out without them.
+Exits with 1 and says what is wrong at the first answer that is not as the IDL promises.
 """
 
 import json
@@ -106,10 +107,59 @@ def typed_methods(client, id_type):
             raise AssertionError(f"a count of {count} was not refused")
 
 
+def refused(call, code, field):
+    """Fails unless `call` raises `code` about `field`."""
+    try:
+        answer = call()
+    except IdGenException as error:
+        expect((error.code, error.field) == (code, field), error)
+    else:
+        raise AssertionError(f"{code} ({field}) was not raised, but {answer}")
+
+
+def every_kind(client, strict, segment, sharded, key):
+    """The methods that came with the other modes."""
+    one = client.issueIds(strict, 3, None, None)
+    expect(sum(part.count for part in one) == 3, one)
+    expect(client.issueIds(strict, 3, "", "")[0].first > one[0].first, one)
+    first = client.issueIds(strict, 2, key, None)
+    expect(client.issueIds(strict, 2, key, None) == first, first)
+    refused(lambda: client.issueIds(strict, 3, key, None), "CONFLICT", None)
+    refused(lambda: client.issueIds(strict, 1, None, "me"), "INVALID_ARGUMENT", "gatePass")
+    refused(lambda: client.nextShardedId(strict, "me"), "INVALID_ARGUMENT", "gatePass")
+    refused(lambda: client.leaseRange(strict, 10, 1000), "INVALID_ARGUMENT", "mode")
+
+    prefix = client.describeType(strict).prefix
+    texts = client.issueStringIds(strict, 3, True, None, None)
+    expect(len(set(texts)) == 3 and all(text.startswith(prefix) for text in texts), texts)
+    told = client.decodeId(strict, texts[0])
+    expect((told.idType, told.mode, told.text) == (strict, "strict", texts[0]), told)
+    expect(told.issued and told.id == int(texts[0][len(prefix):]), told)
+    expect(told.shard is None and told.worker is None and told.period is None, told)
+    refused(lambda: client.decodeId(strict, "no id"), "INVALID_ARGUMENT", "id")
+
+    if segment:
+        lease = client.leaseRange(segment, 50, 60000)
+        expect(1 <= lease.count <= 50 and lease.step >= 1 and lease.ttlMs <= 60000, lease)
+        refused(lambda: client.leaseRange(segment, 0, 60000), "INVALID_ARGUMENT", "count")
+        refused(lambda: client.leaseRange(segment, 1, 999), "INVALID_ARGUMENT", "ttlMs")
+    if sharded:
+        one, two = (client.nextShardedId(sharded, "alice") for _ in range(2))
+        expect(one != two and one & 0x3fff == two & 0x3fff, (one, two))
+        many = client.issueIds(sharded, 100, None, "alice")
+        expect(sum(part.count for part in many) == 100, many)
+        told = client.decodeId(sharded, str(one))
+        expect(told.shard == one >> 8 & 63 and told.appId == one & 255, told)
+        refused(lambda: client.nextShardedId(sharded, ""), "INVALID_ARGUMENT", "gatePass")
+        refused(lambda: client.nextId(sharded), "INVALID_ARGUMENT", "gatePass")
+
+
 def main():
     """Runs every method over every pair."""
     host, port = sys.argv[1], int(sys.argv[2])
     id_type = sys.argv[3] if len(sys.argv) > 3 else "order"
+    segment = sys.argv[4] if len(sys.argv) > 4 else None
+    sharded = sys.argv[5] if len(sys.argv) > 5 else None
     for at, (pair, transport, protocol) in enumerate(PAIRS):
         socket = TSocket.TSocket(host, port)
         socket.setTimeout(10000)
@@ -119,6 +169,7 @@ def main():
         try:
             original_methods(client, id_type, f"py-{os.getpid()}-{at}")
             typed_methods(client, id_type)
+            every_kind(client, id_type, segment, sharded, f"py-{os.getpid()}-{at}")
         finally:
             wrapped.close()
         print(f"{pair}: ok")

@@ -1,7 +1,7 @@
 //! The top-level arguments of a call, as values and slices of its message.
 
-/// Field ids that are kept: no method has more than three arguments.
-const SLOTS: usize = 4;
+/// Field ids that are kept: no method has more than five arguments.
+const SLOTS: usize = 5;
 
 /// One argument as it was sent. Kinds that no method takes are not kept, and
 /// so count as missing, as in every Thrift implementation.
@@ -63,6 +63,14 @@ impl Args {
     pub fn i32(&self, id: i16) -> Option<i32> {
         match self.get(id) {
             Arg::I32(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The i64 with field id `id`, likewise.
+    pub fn i64(&self, id: i16) -> Option<i64> {
+        match self.get(id) {
+            Arg::I64(value) => Some(value),
             _ => None,
         }
     }

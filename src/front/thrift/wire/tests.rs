@@ -144,18 +144,19 @@ fn any_protocol() -> impl Strategy<Value = Protocol> {
 
 /// What the scanner must have kept of `fields`.
 fn check_args(scanner: &Scanner, message: &[u8], fields: &[(i16, Value)]) {
-    for id in 1..=4i16 {
+    for id in 1..=5i16 {
         let last = fields.iter().rev().find(|f| f.0 == id).map(|f| &f.1);
-        let (mut flag, mut number, mut text) = (None, None, None);
+        let (mut flag, mut number, mut long, mut text) = (None, None, None, None);
         match last {
             Some(Value::Bool(value)) => flag = Some(*value),
             Some(Value::I32(value)) => number = Some(*value),
             Some(Value::Bytes(value)) => text = Some(value.as_slice()),
-            Some(Value::I64(value)) => assert_eq!(scanner.args().get(id), Arg::I64(*value)),
+            Some(Value::I64(value)) => long = Some(*value),
             _ => assert_eq!(scanner.args().get(id), Arg::Missing),
         }
         assert_eq!(scanner.args().bool(id), flag);
         assert_eq!(scanner.args().i32(id), number);
+        assert_eq!(scanner.args().i64(id), long);
         assert_eq!(scanner.args().bytes(id, message), text);
     }
 }

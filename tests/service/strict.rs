@@ -1,183 +1,19 @@
-//! The service over memory adapters, with faults, on tokio's clock: time
-//! passes at once where everybody waits, so nothing here really sleeps.
+//! Strict types: one order for all nodes, refills, locks, histories, floors.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use idgen::adapters::memory::{MemoryDispatcher, MemoryRangeStore, StoreFault};
+use idgen::adapters::memory::{MemoryDispatcher, StoreFault};
 use idgen::adapters::system::SystemEntropy;
-use idgen::domain::{
-    Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, TypeChange, TypeName,
-    TypeSpec,
-};
-use idgen::ports::{
-    Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, NextRange,
-    Publication, PublishOutcome, RangeStore, TakeOutcome, View,
-};
+use idgen::domain::{ErrorCode, History, IdRange, TypeChange, TypeName, TypeSpec};
+use idgen::ports::{Dispatcher, LockOutcome, NextRange, Publication, PublishOutcome, RangeStore};
+use idgen::service::Service;
 use idgen::service::admin::AdminApi;
-use idgen::service::api::IdApi;
-use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
-use tokio::sync::broadcast;
+use idgen::service::api::{IdApi, Order};
 use tokio::time::Instant;
 
-const DEADLINE: Duration = Duration::from_millis(1_500);
-
-struct OneDispatcher(Arc<Distant>);
-
-impl DispatcherFactory for OneDispatcher {
-    fn connect(&self, _: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
-        Ok(self.0.clone())
-    }
-}
-
-/// A dispatcher behind a network: takes and publications need their time, and
-/// fail after a second, as those of a real adapter.
-struct Distant {
-    inner: Arc<MemoryDispatcher>,
-    latency: Mutex<Duration>,
-}
-
-impl Distant {
-    fn set_latency(&self, latency: Duration) {
-        *self.latency.lock().unwrap() = latency;
-    }
-
-    async fn travel(&self) -> Result<(), DispatchError> {
-        let (latency, limit) = (*self.latency.lock().unwrap(), Duration::from_secs(1));
-        if latency.is_zero() {
-            return Ok(());
-        }
-        tokio::time::sleep(latency.min(limit)).await;
-        match latency < limit {
-            true => Ok(()),
-            false => Err(DispatchError::Unavailable("no answer within 1000 ms".to_owned())),
-        }
-    }
-}
-
-#[async_trait::async_trait]
-impl Dispatcher for Distant {
-    async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError> {
-        self.travel().await?;
-        self.inner.take(name, count).await
-    }
-
-    async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
-        self.travel().await?;
-        self.inner.view(name).await
-    }
-
-    async fn publish(
-        &self,
-        name: &TypeName,
-        publication: Publication<'_>,
-    ) -> Result<PublishOutcome, DispatchError> {
-        self.travel().await?;
-        self.inner.publish(name, publication).await
-    }
-
-    async fn lock(
-        &self,
-        name: &TypeName,
-        token: &str,
-        ttl: Duration,
-        take_over_after: Option<Duration>,
-    ) -> Result<LockOutcome, DispatchError> {
-        self.travel().await?;
-        self.inner.lock(name, token, ttl, take_over_after).await
-    }
-
-    async fn renew(
-        &self,
-        name: &TypeName,
-        token: &str,
-        ttl: Duration,
-    ) -> Result<bool, DispatchError> {
-        self.inner.renew(name, token, ttl).await
-    }
-
-    async fn unlock(&self, name: &TypeName, token: &str) -> Result<bool, DispatchError> {
-        self.inner.unlock(name, token).await
-    }
-
-    async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {
-        self.inner.announce(announcement).await
-    }
-
-    fn subscribe(&self) -> broadcast::Receiver<Announcement> {
-        self.inner.subscribe()
-    }
-
-    async fn reset(&self) {}
-
-    async fn history(&self) -> Result<History, DispatchError> {
-        self.inner.history().await
-    }
-}
-
-/// A cluster in one process: nodes that share a store and a dispatcher.
-struct Cluster {
-    store: Arc<MemoryRangeStore>,
-    dispatcher: Arc<MemoryDispatcher>,
-    network: Arc<Distant>,
-}
-
-impl Cluster {
-    async fn new() -> Self {
-        let dispatcher = Arc::new(MemoryDispatcher::new(&SystemEntropy));
-        let cluster = Cluster {
-            store: Arc::new(MemoryRangeStore::new()),
-            network: Arc::new(Distant { inner: dispatcher.clone(), latency: Mutex::default() }),
-            dispatcher,
-        };
-        let spec = InstanceSpec { name: "main".into(), url: "memory://".into() };
-        cluster.store.add_instance(&spec, "test").await.unwrap();
-        cluster
-    }
-
-    async fn node(&self, id: &str) -> Arc<Service> {
-        self.node_with(id, 1_000).await
-    }
-
-    async fn node_with(&self, id: &str, max_waiting: usize) -> Arc<Service> {
-        let config = ServiceConfig {
-            node: id.to_owned(),
-            deadline: DEADLINE,
-            max_waiting,
-            refill_jobs: 4,
-            takeover_grace: Duration::from_millis(250),
-            store_kind: "memory",
-        };
-        let ports = Ports {
-            store: self.store.clone(),
-            factory: Arc::new(OneDispatcher(self.network.clone())),
-            entropy: Arc::new(SystemEntropy),
-        };
-        let metrics = ServiceMetrics::register(&prometheus::Registry::new()).unwrap();
-        Arc::new(Service::start(config, ports, metrics).await.unwrap())
-    }
-
-    async fn create(&self, spec: &TypeSpec) {
-        self.store.create_type(spec, "test").await.unwrap();
-    }
-
-    async fn view(&self) -> View {
-        self.dispatcher.view(&order()).await.unwrap()
-    }
-}
-
-fn order() -> TypeName {
-    TypeName::parse("order").unwrap()
-}
-
-fn small(min: i64, max: i64) -> TypeSpec {
-    TypeSpec { min_range: min, max_range: max, ..TypeSpec::new(order()) }
-}
-
-fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorCode {
-    result.unwrap_err().code
-}
+use crate::support::{Cluster, DEADLINE, code, order, small};
 
 #[tokio::test(start_paused = true)]
 async fn three_nodes_hand_out_each_id_once_and_in_order() {
@@ -224,7 +60,7 @@ async fn many_ids_span_ranges_and_never_repeat() {
     let node = cluster.node("a").await;
     let mut next = 1;
     for count in [1, 25, 100_000, 7] {
-        let ranges = node.next_ids("order", count).await.unwrap();
+        let ranges = node.next_ids("order", Order::of(count)).await.unwrap();
         assert_eq!(ranges.iter().map(|r| r.len()).sum::<u64>(), count as u64);
         for range in ranges {
             assert!(range.start() >= next, "ascending, without repetition");
@@ -232,7 +68,7 @@ async fn many_ids_span_ranges_and_never_repeat() {
         }
     }
     for count in [0, -1, 100_001, i64::MIN] {
-        let error = node.next_ids("order", count).await.unwrap_err();
+        let error = node.next_ids("order", Order::of(count)).await.unwrap_err();
         assert_eq!((error.code, error.field), (ErrorCode::InvalidArgument, Some("count")));
     }
 }
@@ -268,13 +104,7 @@ async fn a_dead_lock_holder_costs_less_than_a_second() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     // The dead one wakes up, with a range that it allocated before.
     let name = order();
-    let late = cluster.store.next_range(NextRange {
-        name: &name,
-        target: None,
-        usage: None,
-        floor: 0,
-        owner: "dead",
-    });
+    let late = cluster.store.next_range(NextRange::of(&name, "dead"));
     let history = cluster.dispatcher.history().await.unwrap();
     let range = late.await.unwrap().range;
     let publication = Publication {
@@ -376,13 +206,8 @@ async fn ids_of_a_replaced_server_are_dropped() {
     // Elsewhere a new server took over, and got a range under its history.
     let new = History::new("f".repeat(40));
     let instance = cluster.store.instances().await.unwrap()[0].id;
-    let request = NextRange {
-        name: &order(),
-        target: Some((instance, &new)),
-        usage: None,
-        floor: 0,
-        owner: "b",
-    };
+    let name = order();
+    let request = NextRange { target: Some((instance, &new)), ..NextRange::of(&name, "b") };
     cluster.store.next_range(request).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await; // the feed's second
     let error = node.next_id("order").await.unwrap_err();
@@ -394,7 +219,7 @@ async fn never_below_what_was_returned() {
     let cluster = Cluster::new().await;
     cluster.create(&small(1_000, 1_000)).await;
     let node = cluster.node("a").await;
-    let before = node.next_ids("order", 50).await.unwrap()[0].last();
+    let before = node.next_ids("order", Order::of(50)).await.unwrap()[0].last();
     // Somebody puts old data back by hand: same history, old cursor.
     let old = MemoryDispatcher::new(&SystemEntropy);
     let history = old.history().await.unwrap();
@@ -484,12 +309,12 @@ async fn every_change_reaches_every_node_within_a_second() {
     // Behind the nodes' backs, as a DBA does it: only the feed tells.
     cluster.create(&TypeSpec { prefix: "A".into(), ..small(10, 10) }).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(b.next_string_id("order", true).await.unwrap(), "A1");
-    assert_eq!(a.next_string_id("order", false).await.unwrap(), "2");
+    assert_eq!(b.next_string_ids("order", Order::of(1), true).await.unwrap(), ["A1"]);
+    assert_eq!(a.next_string_ids("order", Order::of(1), false).await.unwrap(), ["2"]);
     let change = TypeChange { prefix: Some("B".into()), ..TypeChange::default() };
     cluster.store.alter_type(&order(), &change, "dba").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(b.next_string_id("order", true).await.unwrap(), "B3");
+    assert_eq!(b.next_string_ids("order", Order::of(1), true).await.unwrap(), ["B3"]);
     cluster.store.set_retired(&order(), true, "dba").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(code(a.next_id("order").await), ErrorCode::Retired);
@@ -575,16 +400,16 @@ async fn one_call_for_many_ids_needs_few_ranges() {
     cluster.create(&small(1_000, 100_000_000)).await;
     let node = cluster.node("a").await;
     node.next_id("order").await.unwrap();
-    node.next_ids("order", 100_000).await.unwrap();
+    node.next_ids("order", Order::of(100_000)).await.unwrap();
     let ranges = cluster.store.range_log(&order(), 1_000).await.unwrap().len();
     assert!(ranges <= 4, "{ranges} ranges for one call: what waits must count as use");
     let mut tiny = TypeSpec::new(TypeName::parse("tiny").unwrap());
     (tiny.min_range, tiny.max_range) = (1, 10);
     cluster.create(&tiny).await;
     assert_eq!(
-        node.next_ids("tiny", 1_000).await.unwrap().iter().map(|r| r.len()).sum::<u64>(),
+        node.next_ids("tiny", Order::of(1_000)).await.unwrap().iter().map(|r| r.len()).sum::<u64>(),
         1_000
     );
-    let error = node.next_ids("tiny", 1_001).await.unwrap_err();
+    let error = node.next_ids("tiny", Order::of(1_001)).await.unwrap_err();
     assert_eq!((error.code, error.field), (ErrorCode::InvalidArgument, Some("count")));
 }

@@ -1,0 +1,44 @@
+//! What the audit log says of a change, as JSON: the same members as the stored
+//! procedures write. Never a key, never a password.
+
+use serde_json::{Value, json};
+
+use crate::domain::allocation::Rotation;
+use crate::domain::{IdRange, TypeRecord};
+
+/// The settings of a type, with its options as an object.
+pub(super) fn settings(record: &TypeRecord) -> String {
+    settings_value(record).to_string()
+}
+
+/// The settings of an opaque type whose new key begins where `rotation` says.
+pub(super) fn rotated(record: &TypeRecord, rotation: Rotation) -> String {
+    let mut value = settings_value(record);
+    value["next_id"] = rotation.next_id.into();
+    value["from_slice"] = rotation.from_slice.into();
+    value.to_string()
+}
+
+/// A reserved block.
+pub(super) fn block(range: IdRange) -> String {
+    json!({ "start_id": range.start(), "end_id": range.end() }).to_string()
+}
+
+fn settings_value(record: &TypeRecord) -> Value {
+    json!({
+        "state": record.state,
+        "mode": record.mode,
+        "options": record.options,
+        "prefix": record.prefix,
+        "description": record.description,
+        "first_id": record.first_id,
+        "max_id": record.max_id,
+        "min_range": record.min_range,
+        "max_range": record.max_range,
+        "load_interval_ms": record.load_interval_ms,
+        "load_percentage": record.load_percentage.as_fraction(),
+        "lock_ttl_ms": record.lock_ttl_ms,
+        "instance": record.instance.0,
+        "version": record.version,
+    })
+}

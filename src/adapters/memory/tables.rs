@@ -1,0 +1,112 @@
+//! What the memory store holds, and how its rows hang together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::domain::allocation::Sequence;
+use crate::domain::instance::choose_instance;
+use crate::domain::{Error, ErrorCode, History, InstanceId, InstanceRecord, TypeName, TypeRecord};
+use crate::ports::{AuditEntry, Change, RangeLogEntry, StoreError, Subject};
+
+#[derive(Clone, Default)]
+pub(super) struct Tables {
+    pub types: BTreeMap<TypeName, TypeRecord>,
+    /// Sequences of sharded types; a shard without a range so far is not there.
+    pub shards: BTreeMap<(TypeName, u8), Sequence>,
+    pub histories: HashSet<(TypeName, History)>,
+    pub instances: BTreeMap<InstanceId, InstanceRecord>,
+    pub last_instance: i64,
+    pub ranges: Vec<(TypeName, RangeLogEntry)>,
+    pub changes: Vec<Change>,
+    pub audit: Vec<AuditEntry>,
+}
+
+/// An act of a person, for the audit log.
+pub(super) struct Audit<'a> {
+    pub action: &'a str,
+    pub actor: &'a str,
+    pub at_ms: i64,
+}
+
+pub(super) fn refused(code: ErrorCode, message: String) -> StoreError {
+    StoreError::Refused(Error::new(code, message))
+}
+
+impl Tables {
+    pub fn record(&self, name: &TypeName) -> Result<TypeRecord, StoreError> {
+        self.types
+            .get(name)
+            .cloned()
+            .ok_or_else(|| StoreError::Refused(Error::unknown_type(name.as_str())))
+    }
+
+    /// Where `record`, or that shard of it, stands.
+    pub fn sequence(&self, record: &TypeRecord, shard: Option<u8>) -> Sequence {
+        let Some(shard) = shard else { return Sequence::of(record) };
+        let found = self.shards.get(&(record.name.clone(), shard));
+        found.copied().unwrap_or(Sequence::fresh(record))
+    }
+
+    /// Lets `record`, or that shard of it, stand at `sequence`; the record is
+    /// changed, but not stored.
+    pub fn put_sequence(&mut self, record: &mut TypeRecord, shard: Option<u8>, sequence: Sequence) {
+        record.next_id = match shard {
+            None => sequence.next_id,
+            Some(shard) => {
+                self.shards.insert((record.name.clone(), shard), sequence);
+                let first = (record.name.clone(), 0);
+                let last = (record.name.clone(), u8::MAX);
+                let all = self.shards.range(first..=last).map(|(_, s)| s.next_id);
+                all.max().expect("just inserted")
+            }
+        };
+    }
+
+    /// The place in `ranges` of the one that holds `position`.
+    pub fn range_at(&self, name: &TypeName, shard: Option<u8>, position: i64) -> Option<usize> {
+        self.ranges.iter().rposition(|(of, entry)| {
+            of == name
+                && entry.shard == shard
+                && (entry.range.start()..entry.range.end()).contains(&position)
+        })
+    }
+
+    pub fn changed(&mut self, subject: Subject) -> i64 {
+        let seq = self.changes.len() as i64 + 1;
+        self.changes.push(Change { seq, subject });
+        seq
+    }
+
+    pub fn audited_type(
+        &mut self,
+        audit: Audit<'_>,
+        name: &TypeName,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
+        let seq = self.changed(Subject::Type(name.clone()));
+        self.push_audit(seq, audit, name.to_string(), before, after);
+    }
+
+    pub fn audited_instance(&mut self, audit: Audit<'_>, name: &str) {
+        let seq = self.changed(Subject::Instances);
+        self.push_audit(seq, audit, name.to_owned(), None, None);
+    }
+
+    fn push_audit(
+        &mut self,
+        seq: i64,
+        audit: Audit<'_>,
+        subject: String,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
+        let Audit { action, actor, at_ms } = audit;
+        let (actor, action) = (actor.to_owned(), action.to_owned());
+        self.audit.push(AuditEntry { seq, at_ms, actor, action, subject, before, after });
+    }
+
+    pub fn instance_for(&self, wanted: Option<&str>) -> Result<InstanceId, StoreError> {
+        let all: Vec<_> = self.instances.values().cloned().collect();
+        choose_instance(&all, wanted).map(|i| i.id).map_err(StoreError::Refused)
+    }
+}

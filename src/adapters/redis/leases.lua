@@ -1,0 +1,25 @@
+-- How leased ranges are noted; put after the prelude.
+--
+-- KEYS[1] is the hash of the type's leases. Of each shard it has three fields:
+-- `end` and `below` are numbers, '0' for nothing, and `ranges` are up to 16
+-- ranges `start-end`, ascending, disjoint, with a blank between them. Nothing
+-- in the list starts below `below`, and `end` is the end of the last one, or
+-- `below` where the list is empty.
+local MOST = 16
+
+-- Calls `each(start, stop)` for every range that is listed.
+local function listed(ranges, each)
+  for start, stop in string.gmatch(ranges, '(%d+)-(%d+)') do
+    each(start, stop)
+  end
+end
+
+local function read_leases(shard)
+  local noted = redis.call('HMGET', KEYS[1], 'end:' .. shard, 'below:' .. shard, 'ranges:' .. shard)
+  return noted[1] or '0', noted[2] or '0', noted[3] or ''
+end
+
+local function write_leases(shard, highest, below, ranges)
+  redis.call('HSET', KEYS[1], 'end:' .. shard, highest, 'below:' .. shard, below,
+    'ranges:' .. shard, table.concat(ranges, ' '))
+end

@@ -1,0 +1,128 @@
+//! Addresses that hand out ids, or tell about one.
+
+use std::ops::RangeInclusive;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::answer::{IdForm, json};
+use super::extract::{Name, NoBody, QueryOf};
+use super::kind_schema::{DecodedJson, LeaseJson, TextsJson};
+use super::problem::Problem;
+use super::routes::Shared;
+use super::schema::IdsJson;
+use crate::domain::Error;
+use crate::service::admin::AdminApi;
+use crate::service::api::{MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order};
+
+type Answer = Result<Response, Problem>;
+
+/// In which form ids are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum As {
+    /// As numbers.
+    #[default]
+    Number,
+    /// As text, in the type's format.
+    Text,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    count: Option<i64>,
+    gate_pass: Option<String>,
+    request_key: Option<String>,
+    #[serde(default, rename = "as")]
+    form: As,
+    #[serde(default)]
+    ids: IdForm,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lease {
+    count: Option<i64>,
+    ttl_ms: Option<i64>,
+    #[serde(default)]
+    ids: IdForm,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Told {
+    id: Option<String>,
+    #[serde(default)]
+    ids: IdForm,
+}
+
+pub(super) async fn ids<A: AdminApi>(
+    State(app): State<Shared<A>>,
+    Name(name): Name,
+    QueryOf(query): QueryOf<Wanted>,
+    _: NoBody,
+) -> Answer {
+    let most = match query.form {
+        As::Number => MAX_COUNT,
+        As::Text => MAX_TEXTS,
+    };
+    let order = Order {
+        // Checked here too, because the answer is built in memory.
+        count: within("count", query.count.or(Some(1)), 1..=most)?,
+        gate_pass: query.gate_pass.as_deref().filter(|text| !text.is_empty()),
+        request_key: query.request_key.as_deref().filter(|text| !text.is_empty()),
+    };
+    match query.form {
+        As::Number => {
+            let ranges = app.api.next_ids(&name, order).await?;
+            let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
+            Ok(json(StatusCode::OK, &IdsJson { name, ids }, query.ids))
+        }
+        As::Text => {
+            let texts = app.api.next_string_ids(&name, order, true).await?;
+            Ok(json(StatusCode::OK, &TextsJson { name, texts }, query.ids))
+        }
+    }
+}
+
+pub(super) async fn lease<A: AdminApi>(
+    State(app): State<Shared<A>>,
+    Name(name): Name,
+    QueryOf(query): QueryOf<Lease>,
+    _: NoBody,
+) -> Answer {
+    let count = within("count", query.count, 1..=MAX_LEASE)?;
+    let ttl_ms = within("ttl_ms", query.ttl_ms, MIN_LEASE_MS..=MAX_LEASE_MS)?;
+    let lease = app.api.lease_range(&name, count, ttl_ms).await?;
+    Ok(json(StatusCode::OK, &LeaseJson::of(name, lease), query.ids))
+}
+
+pub(super) async fn decode<A: AdminApi>(
+    State(app): State<Shared<A>>,
+    Name(name): Name,
+    QueryOf(query): QueryOf<Told>,
+) -> Answer {
+    let id = query.id.filter(|id| !id.is_empty());
+    let id = id.ok_or_else(|| Error::invalid("id", "id is missing"))?;
+    let decoded = app.api.decode(&name, &id).await?;
+    Ok(json(StatusCode::OK, &DecodedJson::from(decoded), query.ids))
+}
+
+fn within(
+    field: &'static str,
+    value: Option<i64>,
+    range: RangeInclusive<i64>,
+) -> Result<i64, Error> {
+    let value = value.ok_or_else(|| Error::invalid(field, format!("{field} is missing")))?;
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (low, high) = range.into_inner();
+    Err(Error::invalid(
+        field,
+        format!("{field} {value} is out of range: it must be from {low} to {high}"),
+    ))
+}
