@@ -383,11 +383,21 @@ impl TypeRecord {
     /// How many positions may still be allocated; in the period of the newest
     /// range, for a calendar series. Meaningless for a snowflake type.
     pub fn left(&self) -> u64 {
-        let next = match self.options.calendar {
-            Some(_) => number_of(self.next_id),
-            None => self.next_id,
-        };
-        self.max_position.saturating_add(1).saturating_sub(next).max(0) as u64
+        self.left_from(self.next_id)
+    }
+
+    /// The same, if `next` were the first position that no range holds.
+    pub fn left_from(&self, next: i64) -> u64 {
+        self.max_position.saturating_add(1).saturating_sub(self.number_at(next)).max(0) as u64
+    }
+
+    /// What `max_position` limits: the number within its period of a position of
+    /// a calendar series, else the position itself.
+    fn number_at(&self, position: i64) -> i64 {
+        match self.options.calendar {
+            Some(_) => number_of(position),
+            None => position,
+        }
     }
 
     /// Whether somebody may have got an id. Nobody counts those of a snowflake
@@ -425,10 +435,7 @@ impl TypeRecord {
             }
             // A limit below what is allocated already could not be kept.
             let position = changed.options.max_position(changed.mode, changed.max_id);
-            let next = match self.options.calendar {
-                Some(_) => number_of(self.next_id),
-                None => self.next_id,
-            };
+            let next = self.number_at(self.next_id);
             if position < next - 1 {
                 return Err(Error::invalid(
                     "max_id",

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::Parts;
 use super::catalogue::TypeEntry;
-use crate::domain::options::number_of;
-use crate::domain::{AtLimit, Mode, TypeRecord};
+use crate::domain::{AtLimit, Mode};
 use crate::ports::View;
 
 /// Shorter than this a rate of the whole cluster says little.
@@ -41,7 +40,7 @@ impl Parts {
             let (cluster, highest_end) = leases.growth(span);
             let lasting = local.rate.filter(|_| leases.is_older_than(SHORTEST_SPAN));
             let rate = lasting.into_iter().chain(cluster).reduce(f64::max)?;
-            Some((local.left + left_after(&record, highest_end)) as f64 / rate)
+            Some((local.left + record.left_from(highest_end)) as f64 / rate)
         });
         let seconds = strict.into_iter().chain(leased).reduce(f64::min)?;
         let at_ms = now_ms.saturating_add((seconds * 1_000.0) as i64);
@@ -61,13 +60,4 @@ impl Parts {
         let zone = &settings.writing.as_ref().ok()?.zone;
         Some(zone.period_at(period, now_ms).until_ms)
     }
-}
-
-/// Positions that may still be allocated after `end`.
-fn left_after(record: &TypeRecord, end: i64) -> u64 {
-    let next = match record.options.calendar {
-        Some(_) => number_of(end),
-        None => end,
-    };
-    (record.max_position + 1).saturating_sub(next).max(0) as u64
 }

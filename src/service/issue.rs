@@ -78,7 +78,7 @@ impl Parts {
         name: &str,
         order: Order<'_>,
     ) -> Result<Vec<IdRange>, Error> {
-        check_count("count", order.count, MAX_COUNT)?;
+        check_count(order.count, MAX_COUNT)?;
         let (issued, settings) = self.issue(name, order, false).await?;
         write_ids(&settings, &issued).await
     }
@@ -90,7 +90,7 @@ impl Parts {
         order: Order<'_>,
         with_prefix: bool,
     ) -> Result<Vec<String>, Error> {
-        check_count("count", order.count, MAX_TEXTS)?;
+        check_count(order.count, MAX_TEXTS)?;
         let (issued, settings) = self.issue(name, order, true).await?;
         write_texts(&settings, &issued, with_prefix).await
     }
@@ -162,7 +162,7 @@ impl Parts {
         count: i64,
         ttl_ms: i64,
     ) -> Result<RangeLease, Error> {
-        check_count("count", count, MAX_LEASE)?;
+        check_count(count, MAX_LEASE)?;
         if !(1_000..=MAX_LEASE_MS).contains(&ttl_ms) {
             return Err(Error::invalid(
                 "ttl_ms",
@@ -220,13 +220,13 @@ impl Parts {
     }
 }
 
-fn check_count(field: &'static str, count: i64, most: i64) -> Result<(), Error> {
+fn check_count(count: i64, most: i64) -> Result<(), Error> {
     if (1..=most).contains(&count) {
         return Ok(());
     }
     Err(Error::invalid(
-        field,
-        format!("{field} {count} is out of range: it must be from 1 to {most}"),
+        "count",
+        format!("count {count} is out of range: it must be from 1 to {most}"),
     ))
 }
 

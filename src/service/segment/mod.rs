@@ -96,11 +96,22 @@ pub(super) fn try_one(
     leases: &Arc<Leases>,
 ) -> Option<i64> {
     parts.active.join(entry);
-    let take = leases.pool.take(1);
+    take(parts, entry, leases, 1).map(IdRange::start)
+}
+
+/// Up to `count` positions, if any are at hand; and a look at what must be leased.
+#[inline]
+fn take(
+    parts: &Arc<Parts>,
+    entry: &Arc<TypeEntry>,
+    leases: &Arc<Leases>,
+    count: u64,
+) -> Option<IdRange> {
+    let take = leases.pool.take(count);
     if take.look {
         lease::start(parts, entry, leases);
     }
-    take.range.map(IdRange::start)
+    take.range
 }
 
 /// Up to `count` positions in a row, at least one, by `deadline`.
@@ -112,11 +123,7 @@ pub(super) async fn acquire_some(
     deadline: Instant,
 ) -> Result<IdRange, Error> {
     parts.active.join(entry);
-    let take = leases.pool.take(count);
-    if take.look {
-        lease::start(parts, entry, leases);
-    }
-    match take.range {
+    match take(parts, entry, leases, count) {
         Some(range) => Ok(range),
         None => wait(parts, entry, leases, count, deadline).await,
     }
@@ -165,11 +172,7 @@ async fn wait(
         let mut news = std::pin::pin!(leases.pool.news.notified());
         // From here on no news is missed.
         news.as_mut().enable();
-        let take = leases.pool.take(count);
-        if take.look {
-            lease::start(parts, entry, leases);
-        }
-        if let Some(range) = take.range {
+        if let Some(range) = take(parts, entry, leases, count) {
             return Ok(range);
         }
         if leases.pool.is_closed() || entry.is_closed() {
