@@ -28,7 +28,7 @@ use super::api::LocalSupply;
 use super::catalogue::TypeEntry;
 use super::{Parts, unavailable};
 use crate::domain::snowflake::Layout;
-use crate::domain::{Error, ErrorCode, IdRange, State, TypeName};
+use crate::domain::{Error, ErrorCode, IdRange, TypeName};
 use crate::ports::Clock;
 use generator::{Generator, Took};
 use worker::Pool;
@@ -222,16 +222,15 @@ fn note(last: &mut Option<LastUse>, generator: &Generator) {
     }
 }
 
-/// Where the ids of a snowflake type come from; refused if it is retired.
+/// Where the ids of a snowflake type come from; refused as [`TypeEntry::verdict`] says.
 pub(super) fn source_of(
     parts: &Arc<Parts>,
     entry: &TypeEntry,
 ) -> Result<Arc<SnowflakeSource>, Error> {
-    let record = entry.record();
-    if record.state == State::Retired {
-        let message = format!("id type {} is retired", entry.name);
-        return Err(Error::new(ErrorCode::Retired, message));
+    if let Some(verdict) = entry.verdict() {
+        return Err(verdict);
     }
+    let record = entry.record();
     let layout = record.options.snowflake.unwrap_or_default();
     let made = || parts.snowflakes.source(parts, &entry.name, &layout);
     let source = entry.snowflake.get_or_init(made);
