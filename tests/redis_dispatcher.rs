@@ -31,8 +31,14 @@ async fn publish(dispatcher: &dyn Dispatcher, start: i64, end: i64) {
     let ttl = Duration::from_secs(10);
     assert_eq!(dispatcher.lock(&name(), "t", ttl, None).await.unwrap(), LockOutcome::Acquired);
     let range = IdRange::new(start, end).unwrap();
-    let publication =
-        Publication { range, update_id: start, history: &history, token: "t", replaces: false };
+    let publication = Publication {
+        range,
+        update_id: start,
+        history: &history,
+        token: "t",
+        generation: 0,
+        replaces: false,
+    };
     let outcome = dispatcher.publish(&name(), publication).await.unwrap();
     assert_eq!(outcome, PublishOutcome::Published);
     dispatcher.unlock(&name(), "t").await.unwrap();

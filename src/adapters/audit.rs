@@ -24,6 +24,18 @@ pub(super) fn block(range: IdRange) -> String {
     json!({ "start_id": range.start(), "end_id": range.end() }).to_string()
 }
 
+/// Where a type is on its way between Redis instances.
+pub(super) fn placement(record: &TypeRecord) -> String {
+    let placement = &record.placement;
+    json!({
+        "instance": record.instance.0,
+        "moving_to": placement.moving_to.map(|id| id.0),
+        "generation": placement.generation,
+        "version": record.version,
+    })
+    .to_string()
+}
+
 fn settings_value(record: &TypeRecord) -> Value {
     json!({
         "state": record.state,

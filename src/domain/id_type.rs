@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::options::number_of;
 use super::sizing::SizingRule;
 use super::{
-    AtLimit, Error, ErrorCode, History, InstanceId, OpaqueKey, SliceKey, TypeName, TypeOptions,
+    AtLimit, Error, ErrorCode, History, InstanceId, OpaqueKey, Placement, SliceKey, TypeName,
+    TypeOptions,
 };
 
 /// How the ids of a type are handed out (design.md §2).
@@ -332,6 +333,8 @@ pub struct TypeRecord {
     pub instance: InstanceId,
     /// The history under which the newest range was allocated for Redis.
     pub history: Option<History>,
+    /// Where it is on its way between instances.
+    pub placement: Placement,
     /// Counts every change of the settings or the state; starts at 1.
     pub version: i64,
     /// When it was created, in milliseconds of the Unix epoch by the store's clock.
@@ -365,6 +368,7 @@ impl TypeRecord {
             last_load_ms: None,
             instance,
             history: None,
+            placement: Placement::default(),
             version: 1,
             created_ms: now_ms,
             updated_ms: now_ms,

@@ -29,7 +29,7 @@ impl InstanceSpec {
 
     /// The record of an instance of this spec, to which no type is assigned yet.
     pub fn into_record(self, id: InstanceId) -> InstanceRecord {
-        InstanceRecord { id, name: self.name, url: self.url, types: 0 }
+        InstanceRecord { id, name: self.name, url: self.url, types: 0, drain_to: None }
     }
 
     /// Checks the name and the outer form of the URL.
@@ -67,6 +67,9 @@ pub struct InstanceRecord {
     pub url: String,
     /// How many types are assigned to it.
     pub types: u64,
+    /// Where its types go one after another, while it is being drained. It gets
+    /// no new ones.
+    pub drain_to: Option<InstanceId>,
 }
 
 impl InstanceRecord {
@@ -75,23 +78,58 @@ impl InstanceRecord {
     pub const MEMORY_URL: &'static str = "memory://";
 }
 
-/// The instance of `all` (by number, ascending) that a type asks for by name or
-/// number; the first one where it asks for none. Else `UNKNOWN_INSTANCE`.
+/// The instance of `all` called `wanted`, by its name or number; else
+/// `UNKNOWN_INSTANCE`.
+pub fn find_instance<'a>(
+    all: &'a [InstanceRecord],
+    wanted: &str,
+) -> Result<&'a InstanceRecord, Error> {
+    let found = all.iter().find(|i| i.name == wanted || i.id.to_string() == wanted);
+    found.ok_or_else(|| {
+        let message = format!("no Redis instance is called {wanted:?}");
+        Error::new(ErrorCode::UnknownInstance, message)
+    })
+}
+
+/// The instance of `all` (by number, ascending) for a new type that asks for
+/// `wanted`; the first one that is not being drained where it asks for none.
+/// Refused: `UNKNOWN_INSTANCE`, and `INVALID_ARGUMENT` (`instance`) for one that is
+/// being drained.
 pub fn choose_instance<'a>(
     all: &'a [InstanceRecord],
     wanted: Option<&str>,
 ) -> Result<&'a InstanceRecord, Error> {
-    let found = match wanted {
-        None => all.first(),
-        Some(wanted) => all.iter().find(|i| i.name == wanted || i.id.to_string() == wanted),
-    };
-    found.ok_or_else(|| {
-        let message = match wanted {
-            Some(wanted) => format!("no Redis instance is called {wanted:?}"),
-            None => "no Redis instance is registered".to_owned(),
+    let Some(wanted) = wanted else {
+        let found = all.iter().find(|instance| instance.drain_to.is_none());
+        let none = match all.is_empty() {
+            true => "no Redis instance is registered",
+            false => "every Redis instance is being drained",
         };
-        Error::new(ErrorCode::UnknownInstance, message)
-    })
+        return found.ok_or_else(|| Error::new(ErrorCode::UnknownInstance, none));
+    };
+    let found = find_instance(all, wanted)?;
+    match found.drain_to {
+        None => Ok(found),
+        Some(_) => Err(Error::invalid(
+            "instance",
+            format!("instance {} is being drained: it takes no id types", found.name),
+        )),
+    }
+}
+
+/// Checks that `from` may be drained to `to`. Refused: `INVALID_ARGUMENT`
+/// (`instance`) where they are one, or `to` is being drained itself.
+pub fn check_drain(from: &InstanceRecord, to: &InstanceRecord) -> Result<(), Error> {
+    if from.id == to.id {
+        return Err(Error::invalid("instance", "an instance cannot be drained to itself"));
+    }
+    match to.drain_to {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid(
+            "instance",
+            format!("instance {} is being drained: it takes no id types", to.name),
+        )),
+    }
 }
 
 impl fmt::Debug for InstanceSpec {

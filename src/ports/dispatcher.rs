@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use crate::domain::{Error, ErrorCode, History, IdRange, InstanceRecord, TypeName};
+use crate::domain::{Error, ErrorCode, History, IdRange, InstanceRecord, Seal, TypeName};
 
 /// Ids that now belong to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum TakeOutcome {
         /// The history now.
         history: History,
     },
+    /// Nothing was taken: the type was [sealed](Dispatcher::seal) here.
+    Moved(Seal),
 }
 
 /// The state of a type in a dispatcher, for refills and for people.
@@ -63,6 +65,49 @@ pub struct View {
     /// The highest end of a range that was [witnessed](Dispatcher::witness), 0 if
     /// none; of shard 0, for a sharded type.
     pub leased_end: i64,
+    /// The seal under which the type is closed here; what is published is dead then.
+    pub sealed: Option<Seal>,
+}
+
+/// A type that is closed, see [`Dispatcher::seal`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// The seal in force: the given one, or a later one that was there.
+    pub seal: Seal,
+    /// What was live when it was closed, and has not been rolled back since: what
+    /// is left of the current range with its update id, and the range in reserve.
+    /// Empty under a seal other than the given one.
+    pub rest: Rest,
+    /// The highest end of any range that is or was published, taken away or not.
+    pub published_end: i64,
+    /// The highest end that was [witnessed](Dispatcher::witness), by shard.
+    pub leased_ends: Vec<(u8, i64)>,
+}
+
+/// What is left of the published ranges of a type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Of the current range, with its update id.
+    pub current: Option<(IdRange, i64)>,
+    /// The range in reserve.
+    pub second: Option<IdRange>,
+}
+
+impl Rest {
+    /// The end of the last one.
+    pub fn end(&self) -> Option<i64> {
+        self.second.or(self.current.map(|(range, _)| range)).map(|range| range.end())
+    }
+
+    /// How many ids these are.
+    pub fn len(&self) -> u64 {
+        self.current.map_or(0, |(range, _)| range.len()) + self.second.map_or(0, |r| r.len())
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl View {
@@ -111,6 +156,10 @@ pub struct Publication<'a> {
     pub history: &'a History,
     /// The token under which the refill holds the lock.
     pub token: &'a str,
+    /// The generation of the type, as the refill read it: see [`Placement`].
+    ///
+    /// [`Placement`]: crate::domain::Placement
+    pub generation: i64,
     /// Drop what is published and live: it was found to lie below ids that
     /// were returned already (somebody put old data back by hand).
     pub replaces: bool,
@@ -127,6 +176,8 @@ pub enum Refusal {
     Order,
     /// There is a second range already.
     Full,
+    /// The type was sealed here, by this generation or a later one.
+    Moved,
 }
 
 impl Refusal {
@@ -137,6 +188,7 @@ impl Refusal {
             Refusal::Token => "token",
             Refusal::Order => "order",
             Refusal::Full => "full",
+            Refusal::Moved => "moved",
         }
     }
 }
@@ -186,6 +238,8 @@ pub enum Witness {
         /// The highest end of all ranges that were noted.
         highest_end: i64,
     },
+    /// Nothing was noted: the type was sealed here, and its witness is elsewhere.
+    Moved(Seal),
 }
 
 /// What was remembered under a request key.
@@ -195,6 +249,8 @@ pub enum Remembered {
     Kept,
     /// Somebody was faster: this is there, and stays.
     Earlier(String),
+    /// Nothing was kept: the type was sealed here.
+    Moved(Seal),
 }
 
 /// The longest text that is kept under a request key, in bytes: 64 KiB.
@@ -246,9 +302,10 @@ pub trait Dispatcher: Send + Sync {
     async fn view(&self, name: &TypeName) -> Result<View, DispatchError>;
 
     /// Publishes a range: as the current one when nothing live is left, or when
-    /// it replaces, else as the second one. Resets the usage and announces it. Checks, in this
-    /// order: history, token, free place, order (against the end of everything
-    /// that is there, dead or alive).
+    /// it replaces, else as the second one. Resets the usage and announces it.
+    /// Removes a seal of an earlier generation. Checks, in this order: history,
+    /// token, seal, free place, order (against the end of everything that is there,
+    /// dead or alive).
     async fn publish(
         &self,
         name: &TypeName,
@@ -283,7 +340,8 @@ pub trait Dispatcher: Send + Sync {
     /// highest, start and end too, so that ranges of several nodes may come in any
     /// order. It [overlaps](Witness::Overlaps) where it shares an id with one of
     /// those, or starts below the end of one that is not kept any more.
-    /// Does not look at the history: what it knows can only be too little.
+    /// Does not look at the history: what it knows can only be too little. A sealed
+    /// type is [`Moved`](Witness::Moved), unless the shard is none of a type's.
     async fn witness(
         &self,
         name: &TypeName,
@@ -312,6 +370,22 @@ pub trait Dispatcher: Send + Sync {
         text: &str,
         ttl: Duration,
     ) -> Result<Remembered, DispatchError>;
+
+    /// Closes the type for a migration: from now on nothing of it is taken,
+    /// published, witnessed or remembered here; whoever tries is told the seal. What
+    /// is published is dead for ever here, and is answered, once for this call and
+    /// again for each repetition. A later seal stays; one of the same generation
+    /// and another target, too: the range store has forgotten that one.
+    async fn seal(&self, name: &TypeName, seal: Seal) -> Result<Sealed, DispatchError>;
+
+    /// Removes a seal of an earlier generation than `generation`. What it closed
+    /// stays dead. Answers whether there is none now.
+    async fn unseal(&self, name: &TypeName, generation: i64) -> Result<bool, DispatchError>;
+
+    /// Becomes the witness of what was given away elsewhere: by shard, nothing that
+    /// starts below the given end is witnessed any more. Lowers nothing. Answers
+    /// the history now.
+    async fn adopt(&self, name: &TypeName, ends: &[(u8, i64)]) -> Result<History, DispatchError>;
 
     /// What is kept under a request key.
     async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError>;

@@ -12,13 +12,13 @@ pub mod worker_ids;
 pub use clock::Clock;
 pub use dispatcher::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,
-    Publication, PublishOutcome, Refusal, Remembered, TakeOutcome, Taken, View, Witness,
-    check_remembered,
+    Publication, PublishOutcome, Refusal, Remembered, Rest, Sealed, TakeOutcome, Taken, View,
+    Witness, check_remembered,
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;
 pub use range_store::{
-    Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
-    Subject, TypeFilter,
+    Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
+    StoreError, Subject, TypeFilter,
 };
 pub use worker_ids::{Tenure, TenureRecord, WorkerIds};

@@ -8,9 +8,10 @@
 use async_trait::async_trait;
 
 use crate::domain::allocation::Denied;
+use crate::domain::migration::NotAssigned;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey,
-    PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
+    Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec,
+    OpaqueKey, PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
 };
 
 /// A request for the next range of a type.
@@ -98,6 +99,17 @@ pub enum StoreError {
     Broken(String),
 }
 
+/// Why the type called `name` was not assigned under `history`, as stores say it.
+pub fn not_assigned(why: NotAssigned, name: &TypeName, history: Option<&History>) -> StoreError {
+    match why {
+        NotAssigned::Rule(error) => StoreError::Refused(error),
+        NotAssigned::Superseded => StoreError::Superseded {
+            name: name.to_string(),
+            history: history.map(History::to_string).unwrap_or_default(),
+        },
+    }
+}
+
 impl From<Denied> for StoreError {
     fn from(denied: Denied) -> Self {
         match denied {
@@ -127,8 +139,20 @@ pub struct TypeFilter {
     pub contains: Option<String>,
     /// Only names that sort after this one (the last of the page before).
     pub after: Option<String>,
+    /// Only types that are assigned to this instance.
+    pub instance: Option<InstanceId>,
     /// At most so many; 1 to 1 000.
     pub limit: u32,
+}
+
+/// A type that was assigned to another Redis instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assigned {
+    /// The type, on its new instance.
+    pub record: TypeRecord,
+    /// Whether the caller, and nobody else ever, may publish there what was left on
+    /// the old one.
+    pub keeps_rest: bool,
 }
 
 /// One page of a listing.
@@ -316,6 +340,50 @@ pub trait RangeStore: Send + Sync {
     /// Types in the order of their names.
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError>;
 
+    /// Begins to move a type to the Redis instance called `target` (by name or
+    /// number): see [`domain::migration`](crate::domain::migration). Audited, as are
+    /// the next two. Refused: `UNKNOWN_TYPE`, `UNKNOWN_INSTANCE`, and what
+    /// [`TypeRecord::begin_move`] refuses.
+    async fn begin_migration(
+        &self,
+        name: &TypeName,
+        target: &str,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// Assigns a type to the Redis instance that its seal names, and records the
+    /// history there, if one is given. Refused: `UNKNOWN_TYPE`, `UNKNOWN_INSTANCE`,
+    /// and what [`TypeRecord::assign`] refuses.
+    async fn assign_type(
+        &self,
+        name: &TypeName,
+        assignment: Assignment<'_>,
+        actor: &str,
+    ) -> Result<Assigned, StoreError>;
+
+    /// Ends a migration that was begun under `generation`, and leaves the type where
+    /// it is. Refused: `UNKNOWN_TYPE`, and what [`TypeRecord::undo_move`] refuses.
+    async fn undo_migration(
+        &self,
+        name: &TypeName,
+        generation: i64,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError>;
+
+    /// Types that are on their way between instances, by name; at most 1 000.
+    async fn migrations(&self) -> Result<Vec<TypeRecord>, StoreError>;
+
+    /// Says that all types of the instance called `name` go to the one called `to`,
+    /// one after another, and that it gets no new ones; `None` ends that. The types
+    /// are moved by the nodes. Audited. Refused: `UNKNOWN_INSTANCE`, and what
+    /// [`check_drain`](crate::domain::instance::check_drain) refuses.
+    async fn drain_instance(
+        &self,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
+    ) -> Result<InstanceRecord, StoreError>;
+
     /// Registers a Redis instance. Refused: `ALREADY_EXISTS`, and what
     /// [`InstanceSpec::validate`] refuses.
     async fn add_instance(
@@ -325,7 +393,8 @@ pub trait RangeStore: Send + Sync {
     ) -> Result<InstanceRecord, StoreError>;
 
     /// Removes a Redis instance by name. Refused: `UNKNOWN_INSTANCE`, and
-    /// `CONFLICT` while a type is assigned to it.
+    /// `CONFLICT` while a type is assigned to it or on its way to it, or another
+    /// instance is drained to it.
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError>;
 
     /// All Redis instances, by number.

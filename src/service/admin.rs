@@ -1,10 +1,13 @@
 //! What the admin front may ask of the service beyond the data plane.
 
 use std::future::Future;
+use std::time::Duration;
 
 use super::api::IdApi;
-use crate::domain::{Error, History, InstanceRecord, InstanceSpec, TypeChange, TypeRecord};
-use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter};
+use crate::domain::{
+    Error, History, InstanceId, InstanceRecord, InstanceSpec, TypeChange, TypeRecord,
+};
+use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
 
 /// The control plane: types, Redis instances, logs.
 ///
@@ -67,12 +70,61 @@ pub trait AdminApi: IdApi {
     ) -> impl Future<Output = Result<InstanceCheck, Error>> + Send;
 
     /// Removes a Redis instance. Refused: `UNKNOWN_INSTANCE`, and `CONFLICT`
-    /// while a type is assigned to it.
+    /// while a type is assigned to it or on its way to it, or another instance is
+    /// drained to it.
     fn remove_instance(
         &self,
         name: &str,
         actor: &str,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// What moving `name` to the instance called `target` would do; changes nothing.
+    /// Refused: `UNKNOWN_TYPE`, `UNKNOWN_INSTANCE`. Whatever else would stand in the
+    /// way is told in the plan.
+    fn plan_migration(
+        &self,
+        name: &str,
+        target: &str,
+    ) -> impl Future<Output = Result<MigrationPlan, Error>> + Send;
+
+    /// Moves `name` to the instance called `target` while it is in use: callers
+    /// wait for a moment, and order holds. With `abandon` the old instance, which is
+    /// out of reach for good, is not asked: ids stay unique, but a node that still
+    /// reaches it may hand out lower ids until it has heard of the migration, at most
+    /// a second. Refused: `UNKNOWN_TYPE`, `UNKNOWN_INSTANCE`, `INVALID_ARGUMENT`
+    /// (`instance`), `CONFLICT`, `UNAVAILABLE` where an instance is out of reach:
+    /// then the migration was undone, or ends by itself.
+    fn migrate(
+        &self,
+        name: &str,
+        target: &str,
+        abandon: bool,
+        actor: &str,
+    ) -> impl Future<Output = Result<Migrated, Error>> + Send;
+
+    /// Undoes the migration of `name` that is under way; moves it back if none is.
+    /// Refused: `UNKNOWN_TYPE`, `CONFLICT` where it was never moved, and what
+    /// [`migrate`](Self::migrate) refuses.
+    fn undo_migration(
+        &self,
+        name: &str,
+        actor: &str,
+    ) -> impl Future<Output = Result<TypeRecord, Error>> + Send;
+
+    /// Types that are on their way between instances, by name; at most 1 000.
+    fn migrations(&self) -> impl Future<Output = Result<Vec<TypeRecord>, Error>> + Send;
+
+    /// Moves all types of the instance called `name` to the one called `to`, one
+    /// after another, by all nodes; `None` ends that, and leaves what was moved.
+    /// Answers at once: how many types are left is told by
+    /// [`instances`](Self::instances). Refused: `UNKNOWN_INSTANCE`,
+    /// `INVALID_ARGUMENT` (`instance`).
+    fn drain_instance(
+        &self,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
+    ) -> impl Future<Output = Result<InstanceRecord, Error>> + Send;
 
     /// The newest audit entries, newest first; at most `limit` (1 to 1 000).
     fn audit(&self, limit: u32) -> impl Future<Output = Result<Vec<AuditEntry>, Error>> + Send;
@@ -84,6 +136,48 @@ pub trait AdminApi: IdApi {
         name: &str,
         limit: u32,
     ) -> impl Future<Output = Result<Vec<RangeLogEntry>, Error>> + Send;
+}
+
+/// What a migration would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MigrationPlan {
+    /// The type as it is.
+    pub record: TypeRecord,
+    /// Where it is.
+    pub from: Place,
+    /// Where it would go.
+    pub to: Place,
+    /// Ids that are published and not taken yet.
+    pub rest: u64,
+    /// Whether these would go on being handed out on the new instance; else they
+    /// are burnt, and a new range is allocated.
+    pub keeps_rest: bool,
+    /// What stands in the way, in words; empty if nothing does.
+    pub problems: Vec<String>,
+}
+
+/// A Redis instance in a [`MigrationPlan`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Its number.
+    pub id: InstanceId,
+    /// Its name.
+    pub name: String,
+    /// What it holds of the type; `None` if it does not answer.
+    pub view: Option<View>,
+}
+
+/// A migration that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Migrated {
+    /// The type, on its new instance.
+    pub record: TypeRecord,
+    /// Ids that went along.
+    pub kept: u64,
+    /// Ids that were left behind, and are burnt.
+    pub burnt: u64,
+    /// How long all of it took.
+    pub took: Duration,
 }
 
 /// Which Redis instance to test.

@@ -2,7 +2,9 @@
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
+use super::admin::{
+    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan,
+};
 use super::api::{NodeStatus, TypeStatus};
 use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
@@ -58,7 +60,7 @@ impl Parts {
 
     /// This node knows at once, its peers by the announcement, and those who
     /// miss that by the feed.
-    async fn changed(&self, record: &TypeRecord) {
+    pub(super) async fn changed(&self, record: &TypeRecord) {
         self.catalogue.put(record.clone(), false);
         let news = Announcement::Type(record.name.clone());
         // An instance that is out of reach must not hold the answer up.
@@ -229,6 +231,37 @@ impl AdminApi for Service {
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), Error> {
         self.parts.store.remove_instance(name, actor).await?;
         Ok(refresh_instances(&self.parts).await?)
+    }
+
+    async fn plan_migration(&self, name: &str, target: &str) -> Result<MigrationPlan, Error> {
+        self.parts.plan_migration(&TypeName::parse(name)?, target).await
+    }
+
+    async fn migrate(
+        &self,
+        name: &str,
+        target: &str,
+        abandon: bool,
+        actor: &str,
+    ) -> Result<Migrated, Error> {
+        self.parts.migrate(&TypeName::parse(name)?, target, abandon, actor).await
+    }
+
+    async fn undo_migration(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
+        self.parts.undo_migration(&TypeName::parse(name)?, actor).await
+    }
+
+    async fn migrations(&self) -> Result<Vec<TypeRecord>, Error> {
+        Ok(self.parts.store.migrations().await?)
+    }
+
+    async fn drain_instance(
+        &self,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
+    ) -> Result<InstanceRecord, Error> {
+        Ok(self.parts.store.drain_instance(name, to, actor).await?)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {

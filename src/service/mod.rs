@@ -24,6 +24,7 @@ mod idle;
 mod instances;
 mod issue;
 mod metrics;
+mod migration;
 mod refill;
 mod request_key;
 mod segment;

@@ -12,6 +12,7 @@
 //!
 //! One refill per type and node at a time, a bounded number per node.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use super::catalogue::TypeEntry;
 use super::instances::Instance;
 use super::{Parts, unavailable};
-use crate::domain::{Error, Usage};
+use crate::domain::{Error, TypeName, Usage};
 use crate::ports::{
-    Allocation, LockOutcome, NextRange, Publication, PublishOutcome, StoreError, View,
+    Allocation, Dispatcher, LockOutcome, NextRange, Publication, PublishOutcome, StoreError, View,
 };
 
 /// Starts a refill of the type, unless one runs or has just failed.
@@ -143,7 +144,7 @@ async fn lock(
 }
 
 async fn refill_under_lock(
-    parts: &Parts,
+    parts: &Arc<Parts>,
     entry: &TypeEntry,
     instance: &Instance,
     token: &str,
@@ -151,6 +152,10 @@ async fn refill_under_lock(
 ) -> Result<Outcome, Error> {
     let view = instance.dispatcher.view(&entry.name).await?;
     entry.supply.raise_floor(view.highest_end());
+    if let Some(seal) = view.sealed {
+        parts.settle(&entry.name, instance.record.id, seal).await?;
+        return Ok(Outcome::Done);
+    }
     let period = parts.current_period(entry).await?;
     let least = entry.least_position(period);
     let is_outdated = view.next().is_some_and(|position| position < least);
@@ -158,6 +163,7 @@ async fn refill_under_lock(
     if !view.is_due() && !replaces {
         return Ok(Outcome::Done);
     }
+    let generation = entry.record().placement.generation;
     let request = NextRange {
         name: &entry.name,
         shard: None,
@@ -174,6 +180,7 @@ async fn refill_under_lock(
         update_id: allocation.update_id,
         history: &view.history,
         token,
+        generation,
         replaces,
     };
     let burn = |reason: &str| {
@@ -208,6 +215,35 @@ fn usage(view: &View, demand: u64) -> Option<Usage> {
         .then(|| Usage { consumed: view.used.saturating_add(demand), elapsed_ms: view.age_ms })
 }
 
+impl Parts {
+    /// Does `work` of the store's, and shows a sign of life under the lock until it
+    /// is done.
+    pub(super) async fn showing_life<T>(
+        &self,
+        dispatcher: &Arc<dyn Dispatcher>,
+        name: &TypeName,
+        token: &str,
+        ttl: Duration,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let period = self.config.takeover_grace / 4;
+        let mut signs = interval_at(Instant::now() + period, period);
+        signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return done,
+                _ = signs.tick() => {
+                    // Lost or not: the publication finds out. A sign must not hold
+                    // the answer of the store up.
+                    let _ = timeout(period, dispatcher.renew(name, token, ttl)).await;
+                }
+            }
+        }
+    }
+}
+
 /// Asks the store, and shows a sign of life until it has answered.
 async fn allocate(
     parts: &Parts,
@@ -217,20 +253,8 @@ async fn allocate(
     ttl: Duration,
     request: NextRange<'_>,
 ) -> Result<Allocation, Error> {
-    let period = parts.config.takeover_grace / 4;
-    let mut signs = interval_at(Instant::now() + period, period);
-    signs.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut answer = parts.store.next_range(request);
-    let result = loop {
-        tokio::select! {
-            result = &mut answer => break result,
-            _ = signs.tick() => {
-                // Lost or not: the publication finds out. A sign must not hold
-                // the answer of the store up.
-                let _ = timeout(period, instance.dispatcher.renew(&entry.name, token, ttl)).await;
-            }
-        }
-    };
+    let answer = parts.store.next_range(request);
+    let result = parts.showing_life(&instance.dispatcher, &entry.name, token, ttl, answer).await;
     if let Err(StoreError::NotAssigned { .. } | StoreError::Superseded { .. }) = &result {
         let _ = parts.refresh(&entry.name).await;
     }

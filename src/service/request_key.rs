@@ -14,9 +14,10 @@ use tokio::time::{Instant, timeout_at};
 use super::api::{MAX_REQUEST_KEY, Order, REQUEST_KEY_LIFE};
 use super::catalogue::{Settings, TypeEntry};
 use super::granted::Granted;
+use super::instances::Instance;
 use super::issue::Issued;
 use super::{Parts, unavailable};
-use crate::domain::{Error, ErrorCode, IdRange};
+use crate::domain::{Error, ErrorCode, IdRange, TypeRecord};
 use crate::ports::{DispatchError, Remembered};
 
 /// A call with a key.
@@ -50,19 +51,15 @@ impl Parts {
         deadline: Instant,
     ) -> Result<Issued, Error> {
         check_key(keyed.key)?;
-        let instance = self.instances.get(settings.record.instance).ok_or_else(|| {
-            unavailable(format!("the Redis instance of id type {} is not known", entry.name))
-        })?;
-        let dispatcher = &instance.dispatcher;
         let late =
             |_| Error::new(ErrorCode::Deadline, "the request key could not be looked up in time");
-        let found = timeout_at(deadline, dispatcher.recall(&entry.name, keyed.key)).await;
-        if let Some(text) = found.map_err(late)?.map_err(needs_redis)? {
+        let found = timeout_at(deadline, self.recall(entry, keyed.key)).await;
+        if let Some(text) = found.map_err(late)?? {
             return self.replay(entry, &text, keyed, deadline).await;
         }
         let issued = self.grant(entry, settings, shard, keyed.order.count, deadline).await?;
         let text = write(&issued, keyed);
-        let kept = dispatcher.remember(&entry.name, keyed.key, &text, REQUEST_KEY_LIFE);
+        let kept = self.remember(entry, keyed.key, &text);
         // What is not known to be kept is burnt: a retry must not get other ids
         // than this call.
         let burn = || self.metrics.burnt_ids.inc_by(issued.granted.len());
@@ -72,15 +69,69 @@ impl Parts {
                 burn();
                 self.replay(entry, &text, keyed, deadline).await
             }
+            Ok(Ok(Remembered::Moved(_))) => {
+                burn();
+                Err(unavailable("the id type is being moved: try again"))
+            }
             Ok(Err(error)) => {
                 burn();
-                Err(needs_redis(error))
+                Err(error)
             }
             Err(elapsed) => {
                 burn();
                 Err(late(elapsed))
             }
         }
+    }
+
+    /// What is kept under a key: where the type is, or where it came from while a
+    /// key of then may be used.
+    async fn recall(
+        self: &Arc<Self>,
+        entry: &TypeEntry,
+        key: &str,
+    ) -> Result<Option<String>, Error> {
+        let record = entry.record();
+        let here = self.redis_of(&record)?.dispatcher.recall(&entry.name, key).await;
+        if let Some(text) = here.map_err(needs_redis)? {
+            return Ok(Some(text));
+        }
+        let life_ms = REQUEST_KEY_LIFE.as_millis() as i64;
+        let placement = &record.placement;
+        let is_recent =
+            self.store_clock.now_ms().is_none_or(|now| now < placement.moved_ms + life_ms);
+        let before =
+            placement.moved_from.filter(|_| is_recent).and_then(|id| self.instances.get(id));
+        match before {
+            None => Ok(None),
+            Some(before) => before.dispatcher.recall(&entry.name, key).await.map_err(needs_redis),
+        }
+    }
+
+    /// Keeps `text` under a key, where the type is.
+    async fn remember(
+        self: &Arc<Self>,
+        entry: &TypeEntry,
+        key: &str,
+        text: &str,
+    ) -> Result<Remembered, Error> {
+        let instance = self.redis_of(&entry.record())?;
+        let name = &entry.name;
+        let kept = instance.dispatcher.remember(name, key, text, REQUEST_KEY_LIFE).await;
+        let seal = match kept.map_err(needs_redis)? {
+            Remembered::Moved(seal) => seal,
+            kept => return Ok(kept),
+        };
+        self.settle(name, instance.record.id, seal).await?;
+        let instance = self.redis_of(&entry.record())?;
+        let kept = instance.dispatcher.remember(name, key, text, REQUEST_KEY_LIFE).await;
+        kept.map_err(needs_redis)
+    }
+
+    fn redis_of(&self, record: &TypeRecord) -> Result<Arc<Instance>, Error> {
+        self.instances.get(record.instance).ok_or_else(|| {
+            unavailable(format!("the Redis instance of id type {} is not known", record.name))
+        })
     }
 
     /// What was given before, perhaps by another node: this one may have to read

@@ -238,6 +238,15 @@ impl Driver {
                 self.starve();
                 return Ok(Then::Wait(POLL));
             }
+            TakeOutcome::Moved(seal) => {
+                let settling = self.parts.settle(&self.entry.name, instance.record.id, seal);
+                let Some(settled) = self.while_somebody_waits(batch, settling).await else {
+                    return Ok(Then::Again);
+                };
+                settled?;
+                let is_elsewhere = self.entry.record().instance != instance.record.id;
+                return Ok(if is_elsewhere { Then::Again } else { Then::Wait(RETRY) });
+            }
         };
         let question = self.may_use(&taken, &*instance.dispatcher);
         match self.while_somebody_waits(batch, question).await {

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::api::PartStatus;
 use super::instances::Instance;
-use super::{Parts, idle};
+use super::{Parts, idle, migration};
 use crate::domain::{Error, InstanceRecord, Mode};
 use crate::ports::{Announcement, StoreError, Subject};
 
@@ -51,6 +51,7 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_supply(parts.clone())));
+    parts.tasks.spawn(until_stopped(parts.clone(), migration::look_after(parts.clone())));
     parts.tasks.spawn(until_stopped(parts.clone(), idle::look_for_idle(parts.clone())));
     Ok(())
 }

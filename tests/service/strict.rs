@@ -112,6 +112,7 @@ async fn a_dead_lock_holder_costs_less_than_a_second() {
         update_id: range.start(),
         history: &history,
         token: "dead",
+        generation: 0,
         replaces: false,
     };
     let outcome = cluster.dispatcher.publish(&order(), publication).await.unwrap();
@@ -225,8 +226,14 @@ async fn never_below_what_was_returned() {
     let history = old.history().await.unwrap();
     old.lock(&order(), "t", Duration::from_secs(9), None).await.unwrap();
     let range = IdRange::new(1, 1_001).unwrap();
-    let publication =
-        Publication { range, update_id: 500, history: &history, token: "t", replaces: false };
+    let publication = Publication {
+        range,
+        update_id: 500,
+        history: &history,
+        token: "t",
+        generation: 0,
+        replaces: false,
+    };
     old.publish(&order(), publication).await.unwrap();
     cluster.dispatcher.restore_from(&old, &order()).await;
     let after = node.next_id("order").await.unwrap();

@@ -7,11 +7,11 @@ use std::time::Duration;
 use idgen::adapters::memory::{MemoryDispatcher, MemoryRangeStore};
 use idgen::adapters::system::{SystemClock, SystemEntropy};
 use idgen::domain::{
-    Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, TypeName, TypeSpec,
+    Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, Seal, TypeName, TypeSpec,
 };
 use idgen::ports::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, Publication,
-    PublishOutcome, RangeStore, Remembered, TakeOutcome, View, Witness,
+    PublishOutcome, RangeStore, Remembered, Sealed, TakeOutcome, View, Witness,
 };
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use tokio::sync::broadcast;
@@ -130,6 +130,21 @@ impl Dispatcher for Distant {
     async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {
         self.travel().await?;
         self.inner.recall(name, key).await
+    }
+
+    async fn seal(&self, name: &TypeName, seal: Seal) -> Result<Sealed, DispatchError> {
+        self.travel().await?;
+        self.inner.seal(name, seal).await
+    }
+
+    async fn unseal(&self, name: &TypeName, generation: i64) -> Result<bool, DispatchError> {
+        self.travel().await?;
+        self.inner.unseal(name, generation).await
+    }
+
+    async fn adopt(&self, name: &TypeName, ends: &[(u8, i64)]) -> Result<History, DispatchError> {
+        self.travel().await?;
+        self.inner.adopt(name, ends).await
     }
 
     async fn announce(&self, announcement: &Announcement) -> Result<(), DispatchError> {

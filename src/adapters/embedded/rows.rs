@@ -43,6 +43,7 @@ pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, 
         return Ok(Err(broken("a type")));
     };
     Ok(Ok(TypeRecord {
+        placement: crate::domain::Placement::default(),
         name,
         mode,
         state,
@@ -146,6 +147,7 @@ pub(super) fn instances(connection: &Connection) -> Result<Vec<InstanceRecord>, 
             )?
             .query_map([], |row| {
                 Ok(InstanceRecord {
+                    drain_to: None,
                     id: InstanceId(row.get(0)?),
                     name: row.get(1)?,
                     url: row.get(2)?,

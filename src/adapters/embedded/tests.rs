@@ -109,6 +109,7 @@ async fn keeps_what_the_first_version_wrote() {
     let name = TypeName::parse("order").unwrap();
     let record = store.find_type(&name).await.unwrap().unwrap();
     let expected = TypeRecord {
+        placement: crate::domain::Placement::default(),
         name: name.clone(),
         mode: Mode::Strict,
         state: State::Retired,

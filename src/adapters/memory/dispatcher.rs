@@ -14,10 +14,11 @@ use tokio::time::Instant;
 
 use super::leases::Leases;
 use super::requests::Requests;
-use crate::domain::{History, IdRange, TypeName};
+use crate::domain::gate_pass::SHARDS;
+use crate::domain::{History, IdRange, Seal, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, Entropy, LockOutcome, Publication, PublishOutcome,
-    Refusal, Remembered, TakeOutcome, Taken, View, Witness, check_remembered,
+    Refusal, Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, check_remembered,
 };
 
 /// See the module.
@@ -29,14 +30,23 @@ pub struct MemoryDispatcher {
 struct State {
     history: History,
     types: HashMap<TypeName, Published>,
+    closed: HashMap<TypeName, Closed>,
     locks: HashMap<TypeName, Lock>,
     /// By type and shard; of a type without shards, shard 0.
     leases: HashMap<(TypeName, u8), Leases>,
     requests: Requests,
 }
 
-struct Published {
+/// A sealed type, and what was left of it then.
+struct Closed {
+    seal: Seal,
+    rest: Rest,
     history: History,
+}
+
+struct Published {
+    /// `None` once it was sealed: dead for ever.
+    history: Option<History>,
     cursor: i64,
     current: IdRange,
     update_id: i64,
@@ -58,6 +68,7 @@ impl MemoryDispatcher {
             state: Mutex::new(State {
                 history: History::new(entropy.token()),
                 types: HashMap::new(),
+                closed: HashMap::new(),
                 locks: HashMap::new(),
                 leases: HashMap::new(),
                 requests: Requests::default(),
@@ -77,7 +88,7 @@ impl MemoryDispatcher {
     pub async fn restore_from(&self, backup: &MemoryDispatcher, name: &TypeName) {
         let Some(mut old) = backup.state().types.remove(name) else { return };
         let mut state = self.state();
-        old.history = state.history.clone();
+        old.history = Some(state.history.clone());
         state.types.insert(name.clone(), old);
     }
 
@@ -86,7 +97,31 @@ impl MemoryDispatcher {
     }
 }
 
+impl State {
+    fn seal_of(&self, name: &TypeName) -> Option<Seal> {
+        self.closed.get(name).map(|closed| closed.seal)
+    }
+
+    /// The seal that keeps `shard` from being witnessed here.
+    fn seal_of_shard(&self, name: &TypeName, shard: Option<u8>) -> Option<Seal> {
+        // What is no shard of a type is not moved with it.
+        self.seal_of(name).filter(|_| shard.is_none_or(|shard| shard < SHARDS))
+    }
+}
+
 impl Published {
+    fn highest_end(&self) -> i64 {
+        self.second.map_or(self.current.end(), |(range, _)| range.end())
+    }
+
+    fn rest(&self) -> Rest {
+        let current = IdRange::new(self.cursor, self.current.end()).ok();
+        Rest {
+            current: current.map(|range| (range, self.update_id)),
+            second: self.second.map(|(range, _)| range),
+        }
+    }
+
     fn left(&self) -> u64 {
         let current = (self.current.end() - self.cursor) as u64;
         current + self.second.map_or(0, |(r, _)| r.len())
@@ -105,8 +140,11 @@ impl Dispatcher for MemoryDispatcher {
     async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError> {
         let mut state = self.state();
         let history = state.history.clone();
+        if let Some(seal) = state.seal_of(name) {
+            return Ok(TakeOutcome::Moved(seal));
+        }
         let published = match state.types.get_mut(name) {
-            Some(published) if published.history == history => published,
+            Some(published) if published.history.as_ref() == Some(&history) => published,
             _ => return Ok(TakeOutcome::Stale { history }),
         };
         let mut ranges = Vec::new();
@@ -137,6 +175,7 @@ impl Dispatcher for MemoryDispatcher {
     async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
         let state = self.state();
         let history = state.history.clone();
+        let sealed = state.seal_of(name);
         let leased_end = state.leases.get(&(name.clone(), 0)).map_or(0, Leases::highest_end);
         Ok(match state.types.get(name) {
             None => View {
@@ -149,10 +188,11 @@ impl Dispatcher for MemoryDispatcher {
                 used: 0,
                 age_ms: 0,
                 leased_end,
+                sealed,
             },
             Some(p) => View {
                 history,
-                published_history: Some(p.history.clone()),
+                published_history: p.history.clone(),
                 cursor: p.cursor,
                 current: Some(p.current),
                 update_id: p.update_id,
@@ -160,6 +200,7 @@ impl Dispatcher for MemoryDispatcher {
                 used: p.used,
                 age_ms: p.at.elapsed().as_millis() as u64,
                 leased_end,
+                sealed,
             },
         })
     }
@@ -178,9 +219,12 @@ impl Dispatcher for MemoryDispatcher {
         if !holds {
             return Ok(PublishOutcome::Refused(Refusal::Token));
         }
+        if state.seal_of(name).is_some_and(|seal| seal.generation >= publication.generation) {
+            return Ok(PublishOutcome::Refused(Refusal::Moved));
+        }
         let history = state.history.clone();
         let fresh = Published {
-            history: history.clone(),
+            history: Some(history.clone()),
             cursor: publication.range.start(),
             current: publication.range,
             update_id: publication.update_id,
@@ -193,13 +237,12 @@ impl Dispatcher for MemoryDispatcher {
                 state.types.insert(name.clone(), fresh);
             }
             Some(old) => {
-                let live = old.history == history && !publication.replaces;
+                let live = old.history.as_ref() == Some(&history) && !publication.replaces;
                 if live && old.second.is_some() {
                     return Ok(PublishOutcome::Refused(Refusal::Full));
                 }
                 // Dead ranges count here too: their ends are witnesses.
-                let highest_end = old.second.map_or(old.current.end(), |(r, _)| r.end());
-                if publication.range.start() < highest_end {
+                if publication.range.start() < old.highest_end() {
                     return Ok(PublishOutcome::Refused(Refusal::Order));
                 }
                 if live && old.cursor < old.current.end() {
@@ -211,6 +254,7 @@ impl Dispatcher for MemoryDispatcher {
                 }
             }
         }
+        state.closed.remove(name);
         // No receiver is no error: then nobody waits for news.
         let _ = self.channel.send(Announcement::Range(name.clone()));
         Ok(PublishOutcome::Published)
@@ -271,8 +315,12 @@ impl Dispatcher for MemoryDispatcher {
         shard: Option<u8>,
         range: IdRange,
     ) -> Result<Witness, DispatchError> {
+        let mut state = self.state();
+        if let Some(seal) = state.seal_of_shard(name, shard) {
+            return Ok(Witness::Moved(seal));
+        }
         let key = (name.clone(), shard.unwrap_or(0));
-        Ok(self.state().leases.entry(key).or_default().witness(range))
+        Ok(state.leases.entry(key).or_default().witness(range))
     }
 
     async fn withdraw(
@@ -281,8 +329,55 @@ impl Dispatcher for MemoryDispatcher {
         shard: Option<u8>,
         tail: IdRange,
     ) -> Result<bool, DispatchError> {
+        let mut state = self.state();
+        if state.seal_of_shard(name, shard).is_some() {
+            return Ok(false);
+        }
         let key = (name.clone(), shard.unwrap_or(0));
-        Ok(self.state().leases.get_mut(&key).is_some_and(|leases| leases.withdraw(tail)))
+        Ok(state.leases.get_mut(&key).is_some_and(|leases| leases.withdraw(tail)))
+    }
+
+    async fn seal(&self, name: &TypeName, seal: Seal) -> Result<Sealed, DispatchError> {
+        let mut state = self.state();
+        let history = state.history.clone();
+        let stays = state.seal_of(name).filter(|there| there.generation >= seal.generation);
+        if stays.is_none() {
+            let live = state.types.get_mut(name).filter(|p| p.history.as_ref() == Some(&history));
+            let rest = live.map(|published| {
+                published.history = None;
+                published.rest()
+            });
+            let closed = Closed { seal, rest: rest.unwrap_or_default(), history: history.clone() };
+            state.closed.insert(name.clone(), closed);
+        }
+        let closed = &state.closed[name];
+        let counts = closed.seal == seal && closed.history == history;
+        let ends = state.leases.iter().filter(|((of, shard), _)| of == name && *shard < SHARDS);
+        let mut leased_ends: Vec<_> =
+            ends.map(|((_, shard), leases)| (*shard, leases.highest_end())).collect();
+        leased_ends.sort_unstable();
+        Ok(Sealed {
+            seal: closed.seal,
+            rest: if counts { closed.rest.clone() } else { Rest::default() },
+            published_end: state.types.get(name).map_or(0, Published::highest_end),
+            leased_ends,
+        })
+    }
+
+    async fn unseal(&self, name: &TypeName, generation: i64) -> Result<bool, DispatchError> {
+        let mut state = self.state();
+        if state.seal_of(name).is_some_and(|seal| seal.generation < generation) {
+            state.closed.remove(name);
+        }
+        Ok(!state.closed.contains_key(name))
+    }
+
+    async fn adopt(&self, name: &TypeName, ends: &[(u8, i64)]) -> Result<History, DispatchError> {
+        let mut state = self.state();
+        for (shard, end) in ends {
+            state.leases.entry((name.clone(), *shard)).or_default().adopt(*end);
+        }
+        Ok(state.history.clone())
     }
 
     async fn remember(
@@ -293,7 +388,11 @@ impl Dispatcher for MemoryDispatcher {
         ttl: Duration,
     ) -> Result<Remembered, DispatchError> {
         check_remembered(text)?;
-        self.state().requests.remember(name, key, text, ttl)
+        let mut state = self.state();
+        match state.seal_of(name) {
+            Some(seal) => Ok(Remembered::Moved(seal)),
+            None => state.requests.remember(name, key, text, ttl),
+        }
     }
 
     async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {

@@ -33,6 +33,15 @@ impl Leases {
         Witness::Noted
     }
 
+    /// From now on nothing that starts below `end` is new.
+    pub(super) fn adopt(&mut self, end: i64) {
+        self.below = self.below.max(end);
+        while let Some(first) = self.ranges.first().filter(|first| first.start() < self.below) {
+            self.below = self.below.max(first.end());
+            self.ranges.remove(0);
+        }
+    }
+
     pub(super) fn withdraw(&mut self, tail: IdRange) -> bool {
         let is_last = self.ranges.last().is_some_and(|range| range.end() == tail.end());
         if !is_last || tail.start() < self.below {

@@ -9,13 +9,15 @@ use super::tables::{Audit, Tables, refused};
 use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
 use crate::domain::allocation::Sequence;
+use crate::domain::instance::{check_drain, choose_instance};
 use crate::domain::{
-    ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey, State,
-    TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
+    Assignment, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey,
+    State, TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
 };
+use crate::ports::range_store::not_assigned;
 use crate::ports::{
-    Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
-    Subject, TypeFilter,
+    Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
+    StoreError, Subject, TypeFilter,
 };
 
 /// What a test does to a [`MemoryRangeStore`].
@@ -123,14 +125,14 @@ impl RangeStore for MemoryRangeStore {
                 return Err(StoreError::NotAssigned { name: request.name.to_string(), instance });
             }
             if record.history.as_ref() != Some(history) {
-                let key = (request.name.clone(), history.clone());
-                if !tables.histories.insert(key) {
+                if tables.knows_history(request.name, history) {
                     return Err(StoreError::Superseded {
                         name: request.name.to_string(),
                         history: history.to_string(),
                     });
                 }
                 record.history = Some(history.clone());
+                tables.histories.push((request.name.clone(), history.clone(), instance));
                 tables.changed(Subject::Type(request.name.clone()));
             }
         }
@@ -254,7 +256,9 @@ impl RangeStore for MemoryRangeStore {
                 format!("an id type called {} exists already", spec.name),
             ));
         }
-        let instance = tables.instance_for(spec.instance.as_deref())?;
+        let all: Vec<_> = tables.instances.values().cloned().collect();
+        let instance = choose_instance(&all, spec.instance.as_deref());
+        let instance = instance.map_err(StoreError::Refused)?.id;
         let record = TypeRecord::created(spec, instance, at_ms);
         tables.types.insert(spec.name.clone(), record.clone());
         tables.instances.get_mut(&instance).expect("just found").types += 1;
@@ -317,8 +321,7 @@ impl RangeStore for MemoryRangeStore {
         self.pass().await?;
         let tables = self.tables();
         let current = tables.types.get(name).and_then(|t| t.history.as_ref());
-        let known = tables.histories.contains(&(name.clone(), history.clone()));
-        Ok(known && current != Some(history))
+        Ok(tables.knows_history(name, history) && current != Some(history))
     }
 
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {
@@ -329,6 +332,7 @@ impl RangeStore for MemoryRangeStore {
             .types
             .values()
             .filter(|t| filter.after.as_deref().is_none_or(|a| t.name.as_str() > a))
+            .filter(|t| filter.instance.is_none_or(|instance| t.instance == instance))
             .filter(|t| filter.contains.as_deref().is_none_or(|c| t.name.as_str().contains(c)))
             .take(limit + 1)
             .cloned()
@@ -336,6 +340,99 @@ impl RangeStore for MemoryRangeStore {
         let more = items.len() > limit;
         items.truncate(limit);
         Ok(Page { items, more })
+    }
+
+    async fn begin_migration(
+        &self,
+        name: &TypeName,
+        target: &str,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
+        let at_ms = self.now_ms();
+        let mut tables = self.tables();
+        let record = tables.record(name)?;
+        let target = tables.instance(target)?;
+        let moving = record.begin_move(&target, at_ms).map_err(StoreError::Refused)?;
+        tables.types.insert(name.clone(), moving.clone());
+        let audit = Audit { action: "begin_migration", actor, at_ms };
+        let (before, after) = (audit::placement(&record), audit::placement(&moving));
+        tables.audited_type(audit, name, Some(before), Some(after));
+        self.answer(moving)
+    }
+
+    async fn assign_type(
+        &self,
+        name: &TypeName,
+        assignment: Assignment<'_>,
+        actor: &str,
+    ) -> Result<Assigned, StoreError> {
+        self.pass().await?;
+        let at_ms = self.now_ms();
+        let mut tables = self.tables();
+        let record = tables.record(name)?;
+        let target = tables.instance(&assignment.seal.target.to_string())?.id;
+        let Assignment { history, rest_end, .. } = assignment;
+        let known = tables.known(name, target, history, rest_end);
+        let is_known = known.is_known;
+        let assigned = record.assign(assignment, known, at_ms);
+        let (moved, keeps_rest) = assigned.map_err(|why| not_assigned(why, name, history))?;
+        if let Some(history) = history.filter(|_| !is_known) {
+            tables.histories.push((name.clone(), history.clone(), target));
+        }
+        tables.types.insert(name.clone(), moved.clone());
+        tables.instances.get_mut(&record.instance).expect("a type has an instance").types -= 1;
+        tables.instances.get_mut(&target).expect("just found").types += 1;
+        let audit = Audit { action: "assign_type", actor, at_ms };
+        let (before, after) = (audit::placement(&record), audit::placement(&moved));
+        tables.audited_type(audit, name, Some(before), Some(after));
+        self.answer(Assigned { record: moved, keeps_rest })
+    }
+
+    async fn undo_migration(
+        &self,
+        name: &TypeName,
+        generation: i64,
+        actor: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        self.pass().await?;
+        let at_ms = self.now_ms();
+        let mut tables = self.tables();
+        let record = tables.record(name)?;
+        let still = record.undo_move(generation, at_ms).map_err(StoreError::Refused)?;
+        tables.types.insert(name.clone(), still.clone());
+        let audit = Audit { action: "undo_migration", actor, at_ms };
+        let (before, after) = (audit::placement(&record), audit::placement(&still));
+        tables.audited_type(audit, name, Some(before), Some(after));
+        self.answer(still)
+    }
+
+    async fn migrations(&self) -> Result<Vec<TypeRecord>, StoreError> {
+        self.pass().await?;
+        let tables = self.tables();
+        let moving = tables.types.values().filter(|t| t.placement.moving_to.is_some());
+        Ok(moving.take(1_000).cloned().collect())
+    }
+
+    async fn drain_instance(
+        &self,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
+    ) -> Result<InstanceRecord, StoreError> {
+        self.pass().await?;
+        let at_ms = self.now_ms();
+        let mut tables = self.tables();
+        let from = tables.instance(name)?;
+        let to = to.map(|to| tables.instance(to)).transpose()?;
+        if let Some(to) = &to {
+            check_drain(&from, to).map_err(StoreError::Refused)?;
+        }
+        let drained = InstanceRecord { drain_to: to.map(|to| to.id), ..from };
+        tables.instances.insert(drained.id, drained.clone());
+        let audit = Audit { action: "drain_redis_instance", actor, at_ms };
+        tables.audited_instance(audit, &drained.name);
+        Ok(drained)
     }
 
     async fn add_instance(
@@ -365,12 +462,18 @@ impl RangeStore for MemoryRangeStore {
         self.pass().await?;
         let at_ms = self.now_ms();
         let mut tables = self.tables();
-        let id = tables.instance_for(Some(name))?;
-        let types = tables.instances[&id].types;
-        if types > 0 {
+        let InstanceRecord { id, types, .. } = tables.instance(name)?;
+        let to_come = tables.types.values().filter(|t| t.placement.moving_to == Some(id)).count();
+        if types > 0 || to_come > 0 {
             return Err(refused(
                 ErrorCode::Conflict,
-                format!("Redis instance {name} still has {types} id types"),
+                format!("Redis instance {name} has {types} id types, and {to_come} are to come"),
+            ));
+        }
+        if let Some(other) = tables.instances.values().find(|i| i.drain_to == Some(id)) {
+            return Err(refused(
+                ErrorCode::Conflict,
+                format!("Redis instance {} is being drained to {name}", other.name),
             ));
         }
         tables.instances.remove(&id);

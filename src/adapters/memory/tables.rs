@@ -1,9 +1,10 @@
 //! What the memory store holds, and how its rows hang together.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use crate::domain::allocation::Sequence;
-use crate::domain::instance::choose_instance;
+use crate::domain::instance::find_instance;
+use crate::domain::migration::Known;
 use crate::domain::{Error, ErrorCode, History, InstanceId, InstanceRecord, TypeName, TypeRecord};
 use crate::ports::{AuditEntry, Change, RangeLogEntry, StoreError, Subject};
 
@@ -12,7 +13,8 @@ pub(super) struct Tables {
     pub types: BTreeMap<TypeName, TypeRecord>,
     /// Sequences of sharded types; a shard without a range so far is not there.
     pub shards: BTreeMap<(TypeName, u8), Sequence>,
-    pub histories: HashSet<(TypeName, History)>,
+    /// In the order in which they were recorded.
+    pub histories: Vec<(TypeName, History, InstanceId)>,
     pub instances: BTreeMap<InstanceId, InstanceRecord>,
     pub last_instance: i64,
     pub ranges: Vec<(TypeName, RangeLogEntry)>,
@@ -105,8 +107,34 @@ impl Tables {
         self.audit.push(AuditEntry { seq, at_ms, actor, action, subject, before, after });
     }
 
-    pub fn instance_for(&self, wanted: Option<&str>) -> Result<InstanceId, StoreError> {
+    /// The instance called `wanted`, by name or number.
+    pub fn instance(&self, wanted: &str) -> Result<InstanceRecord, StoreError> {
         let all: Vec<_> = self.instances.values().cloned().collect();
-        choose_instance(&all, wanted).map(|i| i.id).map_err(StoreError::Refused)
+        find_instance(&all, wanted).cloned().map_err(StoreError::Refused)
+    }
+
+    pub fn knows_history(&self, name: &TypeName, history: &History) -> bool {
+        self.histories.iter().any(|(of, known, _)| of == name && known == history)
+    }
+
+    /// What decides about an assignment of the type called `name` to `instance`.
+    pub fn known(
+        &self,
+        name: &TypeName,
+        instance: InstanceId,
+        history: Option<&History>,
+        rest_end: Option<i64>,
+    ) -> Known<'_> {
+        let mut there = self.histories.iter().filter(|(of, _, on)| of == name && *on == instance);
+        let is_above = |(of, entry): &(TypeName, RangeLogEntry)| {
+            of == name
+                && entry.instance.is_some()
+                && rest_end.is_some_and(|end| entry.range.start() >= end)
+        };
+        Known {
+            last_history: there.next_back().map(|(_, history, _)| history),
+            is_known: history.is_some_and(|history| self.knows_history(name, history)),
+            allocated_above: self.ranges.iter().any(is_above),
+        }
     }
 }

@@ -350,6 +350,46 @@ impl RangeStore for MysqlStore {
         Ok(Page { items, more })
     }
 
+    async fn begin_migration(
+        &self,
+        _: &TypeName,
+        _: &str,
+        _: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        Err(StoreError::Broken("skeleton".to_owned()))
+    }
+
+    async fn assign_type(
+        &self,
+        _: &TypeName,
+        _: crate::domain::Assignment<'_>,
+        _: &str,
+    ) -> Result<crate::ports::Assigned, StoreError> {
+        Err(StoreError::Broken("skeleton".to_owned()))
+    }
+
+    async fn undo_migration(
+        &self,
+        _: &TypeName,
+        _: i64,
+        _: &str,
+    ) -> Result<TypeRecord, StoreError> {
+        Err(StoreError::Broken("skeleton".to_owned()))
+    }
+
+    async fn migrations(&self) -> Result<Vec<TypeRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn drain_instance(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: &str,
+    ) -> Result<InstanceRecord, StoreError> {
+        Err(StoreError::Broken("skeleton".to_owned()))
+    }
+
     async fn add_instance(
         &self,
         spec: &InstanceSpec,
@@ -361,6 +401,7 @@ impl RangeStore for MysqlStore {
         let row = only(self.pool.rows(sql, params).await?)?;
         // The procedure answers for people, with the secret hidden.
         Ok(InstanceRecord {
+            drain_to: None,
             id: crate::domain::InstanceId(column(&row, "id")?),
             name: column(&row, "name")?,
             url: spec.url.clone(),

@@ -55,6 +55,7 @@ pub fn type_record(row: &Row) -> Result<TypeRecord, StoreError> {
     let (mode, state) = (text("mode")?, text("state")?);
     let percentage = text("load_percentage")?;
     Ok(TypeRecord {
+        placement: crate::domain::Placement::default(),
         name: type_name(&text("name")?)?,
         // A newer program may know more modes; this one must not guess.
         mode: Mode::parse(&mode).map_err(|_| broken(&format!("mode {mode:?} is not known")))?,
@@ -99,6 +100,7 @@ pub fn slice_key(row: &Row) -> Result<(String, SliceKey), StoreError> {
 /// A row of `idgen_node_instances`.
 pub fn instance(row: &Row) -> Result<InstanceRecord, StoreError> {
     Ok(InstanceRecord {
+        drain_to: None,
         id: InstanceId(column(row, "id")?),
         name: column(row, "name")?,
         url: column(row, "url")?,

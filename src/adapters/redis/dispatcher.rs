@@ -10,10 +10,10 @@ use tokio::task::AbortHandle;
 
 use super::link::{Link, RedisOptions};
 use super::{CHANNEL, channel, leases_key, lock_key, request_key, type_key};
-use crate::domain::{Error, History, IdRange, TypeName};
+use crate::domain::{Error, History, IdRange, Seal, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal,
-    Remembered, TakeOutcome, Taken, View, Witness, check_remembered,
+    Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, check_remembered,
 };
 
 /// See the module.
@@ -33,6 +33,9 @@ struct Scripts {
     unlock: Script,
     witness: Script,
     withdraw: Script,
+    seal: Script,
+    unseal: Script,
+    adopt: Script,
     remember: Script,
 }
 
@@ -66,6 +69,20 @@ impl RedisDispatcher {
                     include_str!("leases.lua"),
                     include_str!("withdraw.lua")
                 )),
+                seal: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("leases.lua"),
+                    include_str!("seal.lua")
+                )),
+                unseal: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("unseal.lua")
+                )),
+                adopt: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("leases.lua"),
+                    include_str!("adopt.lua")
+                )),
                 remember: Script::new(include_str!("remember.lua")),
             },
             listeners,
@@ -97,6 +114,7 @@ fn parse_take(answer: &[String]) -> Option<TakeOutcome> {
         [kind, replid] if kind == "stale" => {
             Some(TakeOutcome::Stale { history: History::new(replid.as_str()) })
         }
+        [kind, seal] if kind == "moved" => Seal::parse(seal).map(TakeOutcome::Moved),
         [kind, replid, due, left, start1, count1, start2, count2] if kind == "taken" => {
             let first = range_of(start1, count1)?;
             let second = range_of(start2, count2)?;
@@ -112,14 +130,10 @@ fn parse_take(answer: &[String]) -> Option<TakeOutcome> {
 }
 
 fn parse_view(answer: &[Option<String>]) -> Option<View> {
-    let [replid, age, leased, history, start, cur, end, update, next_start, next_end, used] =
+    let [replid, age, leased, history, start, cur, end, update, next_start, next_end, used, sealed] =
         answer
     else {
         return None;
-    };
-    let number = |text: &Option<String>| match text {
-        None => Some(0),
-        Some(text) => text.parse::<i64>().ok(),
     };
     let range = |start: &Option<String>, end: &Option<String>| match (start, end) {
         (None, None) => Some(None),
@@ -135,6 +149,44 @@ fn parse_view(answer: &[Option<String>]) -> Option<View> {
         used: number(used)?.try_into().ok()?,
         age_ms: number(age)?.try_into().ok()?,
         leased_end: number(leased)?,
+        sealed: match sealed {
+            None => None,
+            Some(seal) => Some(Seal::parse(seal)?),
+        },
+    })
+}
+
+/// A field that is a number, 0 where it is missing.
+fn number(text: &Option<String>) -> Option<i64> {
+    match text {
+        None => Some(0),
+        Some(text) => text.parse().ok(),
+    }
+}
+
+fn parse_seal(answer: &[Option<String>]) -> Option<Sealed> {
+    let [seal, end, next_end, cur, rest_end, update, next_start, rest_next_end, leases @ ..] =
+        answer
+    else {
+        return None;
+    };
+    let current = match (cur, rest_end, update) {
+        (Some(_), Some(_), Some(_)) if number(cur)? < number(rest_end)? => {
+            Some((IdRange::new(number(cur)?, number(rest_end)?).ok()?, number(update)?))
+        }
+        _ => None,
+    };
+    let second = match (next_start, rest_next_end) {
+        (Some(_), Some(_)) => Some(IdRange::new(number(next_start)?, number(rest_next_end)?).ok()?),
+        _ => None,
+    };
+    let pairs = leases.chunks_exact(2);
+    let leased_ends = pairs.map(|pair| Some((pair[0].as_ref()?.parse().ok()?, number(&pair[1])?)));
+    Some(Sealed {
+        seal: Seal::parse(seal.as_deref()?)?,
+        rest: Rest { current, second },
+        published_end: number(end)?.max(number(next_end)?),
+        leased_ends: leased_ends.collect::<Option<_>>()?,
     })
 }
 
@@ -171,7 +223,7 @@ impl Dispatcher for RedisDispatcher {
         name: &TypeName,
         publication: Publication<'_>,
     ) -> Result<PublishOutcome, DispatchError> {
-        let Publication { range, update_id, history, token, replaces } = publication;
+        let Publication { range, update_id, history, token, generation, replaces } = publication;
         let (start, end) = (range.start(), range.end());
         let message = format!("range {name} {start} {end} {update_id}");
         let answer: String = self
@@ -183,6 +235,7 @@ impl Dispatcher for RedisDispatcher {
                 call.arg(CHANNEL)
                     .arg(message)
                     .arg(u8::from(replaces))
+                    .arg(generation)
                     .invoke_async(connection)
                     .await
             })
@@ -193,6 +246,7 @@ impl Dispatcher for RedisDispatcher {
             "token" => Ok(PublishOutcome::Refused(Refusal::Token)),
             "order" => Ok(PublishOutcome::Refused(Refusal::Order)),
             "full" => Ok(PublishOutcome::Refused(Refusal::Full)),
+            "moved" => Ok(PublishOutcome::Refused(Refusal::Moved)),
             _ => Err(broken("publish.lua", answer)),
         }
     }
@@ -250,19 +304,23 @@ impl Dispatcher for RedisDispatcher {
         shard: Option<u8>,
         range: IdRange,
     ) -> Result<Witness, DispatchError> {
-        let answer: Option<String> = self
+        let answer: Vec<String> = self
             .link
             .run(async |connection| {
                 let mut call = self.scripts.witness.prepare_invoke();
-                call.key(leases_key(name)).arg(shard.unwrap_or(0));
+                call.key(leases_key(name)).key(type_key(name)).arg(shard.unwrap_or(0));
                 call.arg(range.start()).arg(range.end()).invoke_async(connection).await
             })
             .await?;
-        match answer.as_deref().map(str::parse) {
-            None => Ok(Witness::Noted),
-            Some(Ok(highest_end)) => Ok(Witness::Overlaps { highest_end }),
-            Some(Err(_)) => Err(broken("witness.lua", answer)),
-        }
+        let parsed = match answer.as_slice() {
+            [kind] if kind == "noted" => Some(Witness::Noted),
+            [kind, seal] if kind == "moved" => Seal::parse(seal).map(Witness::Moved),
+            [kind, end] if kind == "overlaps" => {
+                end.parse().ok().map(|highest_end| Witness::Overlaps { highest_end })
+            }
+            _ => None,
+        };
+        parsed.ok_or_else(|| broken("witness.lua", answer))
     }
 
     async fn withdraw(
@@ -274,10 +332,46 @@ impl Dispatcher for RedisDispatcher {
         self.link
             .run(async |connection| {
                 let mut call = self.scripts.withdraw.prepare_invoke();
-                call.key(leases_key(name)).arg(shard.unwrap_or(0));
+                call.key(leases_key(name)).key(type_key(name)).arg(shard.unwrap_or(0));
                 call.arg(tail.start()).arg(tail.end()).invoke_async(connection).await
             })
             .await
+    }
+
+    async fn seal(&self, name: &TypeName, seal: Seal) -> Result<Sealed, DispatchError> {
+        let answer: Vec<Option<String>> = self
+            .link
+            .run(async |connection| {
+                let mut call = self.scripts.seal.prepare_invoke();
+                call.key(type_key(name)).key(leases_key(name));
+                call.arg(seal.generation).arg(seal.target.0).invoke_async(connection).await
+            })
+            .await?;
+        parse_seal(&answer).ok_or_else(|| broken("seal.lua", answer))
+    }
+
+    async fn unseal(&self, name: &TypeName, generation: i64) -> Result<bool, DispatchError> {
+        self.link
+            .run(async |connection| {
+                let mut call = self.scripts.unseal.prepare_invoke();
+                call.key(type_key(name)).arg(generation).invoke_async(connection).await
+            })
+            .await
+    }
+
+    async fn adopt(&self, name: &TypeName, ends: &[(u8, i64)]) -> Result<History, DispatchError> {
+        let replid: String = self
+            .link
+            .run(async |connection| {
+                let mut call = self.scripts.adopt.prepare_invoke();
+                call.key(leases_key(name));
+                for (shard, end) in ends {
+                    call.arg(*shard).arg(*end);
+                }
+                call.invoke_async(connection).await
+            })
+            .await?;
+        Ok(History::new(replid))
     }
 
     async fn remember(
@@ -288,15 +382,21 @@ impl Dispatcher for RedisDispatcher {
         ttl: Duration,
     ) -> Result<Remembered, DispatchError> {
         check_remembered(text)?;
-        let answer: Option<String> = self
+        let answer: Vec<String> = self
             .link
             .run(async |connection| {
                 let mut call = self.scripts.remember.prepare_invoke();
-                call.key(request_key(name, key)).arg(text).arg(ms(ttl).max(1));
-                call.invoke_async(connection).await
+                call.key(request_key(name, key)).key(type_key(name));
+                call.arg(text).arg(ms(ttl).max(1)).invoke_async(connection).await
             })
             .await?;
-        Ok(answer.map_or(Remembered::Kept, Remembered::Earlier))
+        let parsed = match answer.as_slice() {
+            [kind] if kind == "kept" => Some(Remembered::Kept),
+            [kind, earlier] if kind == "earlier" => Some(Remembered::Earlier(earlier.clone())),
+            [kind, seal] if kind == "moved" => Seal::parse(seal).map(Remembered::Moved),
+            _ => None,
+        };
+        parsed.ok_or_else(|| broken("remember.lua", answer))
     }
 
     async fn recall(&self, name: &TypeName, key: &str) -> Result<Option<String>, DispatchError> {

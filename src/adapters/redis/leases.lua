@@ -7,6 +7,14 @@
 -- `below` where the list is empty.
 local MOST = 16
 
+-- Shards of types have lower numbers. What is noted under others is not a type's.
+local SHARDS = 64
+
+-- The seal of the type whose hash is `key`, if it keeps `shard` from being noted.
+local function seal_of(key, shard)
+  return tonumber(shard) < SHARDS and redis.call('HGET', key, 'sealed')
+end
+
 -- Calls `each(start, stop)` for every range that is listed.
 local function listed(ranges, each)
   for start, stop in string.gmatch(ranges, '(%d+)-(%d+)') do

@@ -6,8 +6,9 @@
 -- ARGV[5]  the token under which it holds the lock
 -- ARGV[6]  the channel            ARGV[7]  the message for it
 -- ARGV[8]  '1': drop what is published and live
+-- ARGV[9]  the generation of the type
 --
--- Answers 'published', or why not: 'history', 'token', 'full', 'order'. What
+-- Answers 'published', or why not: 'history', 'token', 'moved', 'full', 'order'. What
 -- is refused is burnt: these checks, not the lock, keep an old range dead.
 
 if replid ~= ARGV[4] then
@@ -17,7 +18,11 @@ local held = redis.call('GET', KEYS[2])
 if not held or string.match(held, '^%S+') ~= ARGV[5] then
   return 'token'
 end
-local type = redis.call('HMGET', KEYS[1], 'history', 'cur', 'end', 'next_start', 'next_end')
+local type = redis.call('HMGET', KEYS[1],
+  'history', 'cur', 'end', 'next_start', 'next_end', 'sealed')
+if type[6] and minus(string.match(type[6], '^%d+'), ARGV[9]) >= 0 then
+  return 'moved'
+end
 local live = type[1] == replid and ARGV[8] ~= '1'
 if live and type[4] then
   return 'full'

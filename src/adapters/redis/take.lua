@@ -3,7 +3,7 @@
 -- KEYS[1]  the type's hash
 -- ARGV[1]  how many ids are wanted, at least 1
 --
--- Answers {'stale', replid}, or {'taken', replid, due, left, start, count,
+-- Answers {'stale', replid}, {'moved', seal}, or {'taken', replid, due, left, start, count,
 -- start, count}: whether the next range is due ('1' or '0'), how many ids are
 -- left, and what was taken from the first and from the second range.
 
@@ -11,7 +11,8 @@ local type = redis.call('HMGET', KEYS[1],
   'history', 'cur', 'end', 'update', 'next_start', 'next_end', 'next_update')
 local cur, stop, update, next_start = type[2], type[3], type[4], type[5]
 if type[1] ~= replid then
-  return {'stale', replid}
+  local sealed = redis.call('HGET', KEYS[1], 'sealed')
+  return sealed and {'moved', sealed} or {'stale', replid}
 end
 
 local wanted = tonumber(ARGV[1])

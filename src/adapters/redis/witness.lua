@@ -1,16 +1,20 @@
 -- Notes a range that a node leased for itself.
 --
--- KEYS[1]  the hash of the type's leases
+-- KEYS[1]  the hash of the type's leases   KEYS[2]  the type's hash
 -- ARGV[1]  shard   ARGV[2]  start   ARGV[3]  end
 --
--- Answers false where it is new. Otherwise nothing is noted, and the answer is
--- the highest end that was: some of the range may have been leased before, as
+-- Answers {'noted'} where it is new. Otherwise nothing is noted: {'moved', seal}
+-- for a type that was sealed here, or {'overlaps', the highest end}: some of the range may have been leased before, as
 -- it overlaps a range of the list, or starts below what fell out of the list.
 
+local sealed = seal_of(KEYS[2], ARGV[1])
+if sealed then
+  return {'moved', sealed}
+end
 local first, stop = ARGV[2], ARGV[3]
 local highest, below, ranges = read_leases(ARGV[1])
 if minus(first, below) < 0 then
-  return highest
+  return {'overlaps', highest}
 end
 
 local kept, overlaps, placed = {}, false, false
@@ -26,7 +30,7 @@ listed(ranges, function(from, to)
   table.insert(kept, from .. '-' .. to)
 end)
 if overlaps then
-  return highest
+  return {'overlaps', highest}
 end
 if not placed then
   table.insert(kept, first .. '-' .. stop)
@@ -37,4 +41,4 @@ if #kept > MOST then
   below = string.match(table.remove(kept, 1), '%d+$')
 end
 write_leases(ARGV[1], highest, below, kept)
-return false
+return {'noted'}

@@ -18,7 +18,9 @@ use crate::domain::{
     State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
-use crate::service::admin::{AdminApi, InstanceCheck, InstanceStatus, InstanceTarget};
+use crate::service::admin::{
+    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan,
+};
 use crate::service::api::{
     Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
 };
@@ -190,6 +192,7 @@ impl IdApi for Fake {
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
         let record = self.find(name)?;
         let view = View {
+            sealed: None,
             history: History::new("h1"),
             published_history: Some(History::new("h1")),
             cursor: record.next_id,
@@ -249,6 +252,31 @@ impl IdApi for Fake {
 }
 
 impl AdminApi for Fake {
+    async fn plan_migration(&self, _: &str, _: &str) -> Result<MigrationPlan, Error> {
+        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    }
+
+    async fn migrate(&self, _: &str, _: &str, _: bool, _: &str) -> Result<Migrated, Error> {
+        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    }
+
+    async fn undo_migration(&self, _: &str, _: &str) -> Result<TypeRecord, Error> {
+        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    }
+
+    async fn migrations(&self) -> Result<Vec<TypeRecord>, Error> {
+        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    }
+
+    async fn drain_instance(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: &str,
+    ) -> Result<InstanceRecord, Error> {
+        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    }
+
     async fn list_types(&self, filter: TypeFilter) -> Result<Page<TypeRecord>, Error> {
         let held = self.0.lock().unwrap();
         let mut items: Vec<TypeRecord> = held.types.values().cloned().collect();
@@ -311,6 +339,7 @@ impl AdminApi for Fake {
         self.note("add_instance", &spec.name, actor, Some(after));
         let mut held = self.0.lock().unwrap();
         let record = InstanceRecord {
+            drain_to: None,
             id: InstanceId(held.instances.len() as i64 + 1),
             name: spec.name,
             url: spec.url,

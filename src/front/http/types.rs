@@ -48,6 +48,7 @@ pub(super) async fn list<A: AdminApi>(
     QueryOf(query): QueryOf<Listing>,
 ) -> Answer {
     let filter = TypeFilter {
+        instance: None,
         contains: query.contains.filter(|text| !text.is_empty()),
         after: query.after.filter(|text| !text.is_empty()),
         limit: limit(query.limit)?,

@@ -21,6 +21,7 @@ pub fn id_ranges(ranges: Vec<IdRange>) -> Vec<generated::IdRange> {
 pub fn type_info(status: TypeStatus) -> TypeInfo {
     let unallocated = count(status.record.left());
     let TypeRecord {
+        placement: _,
         name,
         mode,
         state,

@@ -55,6 +55,7 @@ where
         update_id: 1_101,
         history: &before,
         token: "sleeper",
+        generation: 0,
         replaces: false,
     };
     assert_eq!(
@@ -87,6 +88,7 @@ async fn offer(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) -> Pu
         update_id: start + (end - start) / 10,
         history: &history,
         token: &token,
+        generation: 0,
         replaces: false,
     };
     let outcome = dispatcher.publish(name, publication).await.unwrap();
@@ -147,6 +149,7 @@ async fn refusals(dispatcher: &Shared) {
             update_id: start + 10,
             history,
             token,
+            generation: 0,
             replaces: false,
         };
         dispatcher.publish(&name, publication).await.unwrap()
@@ -181,6 +184,7 @@ async fn refusals(dispatcher: &Shared) {
         update_id: start + 10,
         history: &history,
         token: "mine",
+        generation: 0,
         replaces: true,
     };
     assert_eq!(
@@ -282,6 +286,7 @@ async fn taking_over(dispatcher: &Shared) {
             update_id: 11,
             history: &history,
             token,
+            generation: 0,
             replaces: false,
         };
         dispatcher.publish(&name, publication).await.unwrap()

@@ -155,26 +155,39 @@ async fn admit(
         parts.metrics.burnt_ids.inc_by(range.len());
         tracing::warn!(id_type = %entry.name, %range, reason = why, "a leased range was burnt");
     };
-    match parts.instances.get(entry.record().instance) {
-        None => parts.metrics.unwitnessed.inc(),
-        // Callers must not wait for a time limit that others have met already.
-        Some(instance) if instance.is_lost() => parts.metrics.unwitnessed.inc(),
-        Some(instance) => {
-            match instance.dispatcher.witness(&entry.name, leases.shard, range).await {
-                Ok(Witness::Noted) => {}
-                Ok(Witness::Overlaps { highest_end }) => {
-                    leases.supply.raise_floor(highest_end);
-                    burn("overlap");
-                    return Err(unavailable(
-                        "the range store gave out ids again that it had given out before: it \
+    loop {
+        let Some(instance) =
+            // Callers must not wait for a time limit that others have met already.
+            parts.instances.get(entry.record().instance).filter(|i| !i.is_lost())
+        else {
+            parts.metrics.unwitnessed.inc();
+            break;
+        };
+        match instance.dispatcher.witness(&entry.name, leases.shard, range).await {
+            Ok(Witness::Noted) => break,
+            Ok(Witness::Moved(seal)) => {
+                let on = instance.record.id;
+                let settled = parts.settle(&entry.name, on, seal).await;
+                let is_elsewhere = entry.record().instance != on;
+                if settled.is_err() || !is_elsewhere {
+                    burn("moved");
+                    settled?;
+                    return Err(unavailable("the id type is being moved"));
+                }
+            }
+            Ok(Witness::Overlaps { highest_end }) => {
+                leases.supply.raise_floor(highest_end);
+                burn("overlap");
+                return Err(unavailable(
+                    "the range store gave out ids again that it had given out before: it \
                          went back in time, and is being moved forward",
-                    ));
-                }
-                Err(error) => {
-                    parts.metrics.unwitnessed.inc();
-                    tracing::debug!(id_type = %entry.name, %error, "a lease without a witness");
-                    follow_loss(parts, &instance);
-                }
+                ));
+            }
+            Err(error) => {
+                parts.metrics.unwitnessed.inc();
+                tracing::debug!(id_type = %entry.name, %error, "a lease without a witness");
+                follow_loss(parts, &instance);
+                break;
             }
         }
     }

@@ -362,7 +362,8 @@ impl Keeper {
         let range = IdRange::new(from_ms.max(1), until_ms).ok()?;
         match instance.dispatcher.witness(&name, NOT_A_SHARD, range).await {
             Ok(Witness::Overlaps { highest_end }) => Some(highest_end),
-            Ok(Witness::Noted) => None,
+            // Worker ids are never sealed: they do not move with a type.
+            Ok(Witness::Noted | Witness::Moved(_)) => None,
             Err(error) => {
                 self.parts.metrics.unwitnessed.inc();
                 tracing::debug!(worker, %error, "a worker lease without a witness");

@@ -40,7 +40,8 @@ pub(super) async fn keys(store: &Store) {
     let change = TypeChange { prefix: Some("K".into()), ..TypeChange::default() };
     let changed = store.alter_type(&wanted.name, &change, "suite").await.unwrap();
     assert_eq!(changed.keys, record.keys);
-    let filter = TypeFilter { contains: Some("conform-opaque".into()), after: None, limit: 9 };
+    let filter =
+        TypeFilter { contains: Some("conform-opaque".into()), limit: 9, ..TypeFilter::default() };
     let listed = store.list_types(&filter).await.unwrap().items;
     assert_eq!(listed, [changed, find(store, &second.name).await]);
     assert!(create(store, &spec("not-opaque")).await.keys.is_empty());

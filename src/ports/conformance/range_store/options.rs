@@ -21,7 +21,8 @@ pub(super) async fn kept_and_audited(store: &Store) {
     let record = create(store, &wanted).await;
     assert_eq!((record.mode, &record.options), (Mode::Strict, &wanted.options));
     assert_eq!(find(store, &wanted.name).await, record);
-    let filter = TypeFilter { contains: Some("conform-options".into()), after: None, limit: 10 };
+    let filter =
+        TypeFilter { contains: Some("conform-options".into()), limit: 10, ..TypeFilter::default() };
     assert_eq!(store.list_types(&filter).await.unwrap().items, [record]);
 
     let entry = &store.audit(1).await.unwrap()[0];

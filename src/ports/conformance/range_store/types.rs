@@ -142,6 +142,7 @@ pub(super) async fn listing(store: &Store) {
     }
     let page = async |after: Option<&str>, limit| {
         let filter = TypeFilter {
+            instance: None,
             contains: Some("conform-list-".into()),
             after: after.map(str::to_owned),
             limit,
@@ -152,6 +153,6 @@ pub(super) async fn listing(store: &Store) {
     };
     assert_eq!(page(None, 2).await, ("conform-list-a conform-list-b".into(), true));
     assert_eq!(page(Some("conform-list-b"), 2).await, ("conform-list-c".into(), false));
-    let odd = TypeFilter { contains: Some("list_".into()), after: None, limit: 9 };
+    let odd = TypeFilter { contains: Some("list_".into()), limit: 9, ..TypeFilter::default() };
     assert!(store.list_types(&odd).await.unwrap().items.is_empty(), "_ is no wildcard");
 }

@@ -1,0 +1,436 @@
+//! Moving types between Redis instances while they are in use
+//! (the steps and their rules: [`domain::migration`](crate::domain::migration)).
+//!
+//! Whoever needs a type that is sealed finishes its migration, or finds that it is
+//! finished: a caller's request ([`Parts::settle`]) at once, and otherwise every
+//! node a few seconds after the one that began it stopped ([`look_after`]). That is
+//! safe because no step does harm when it is repeated, late, or done by two at
+//! once; see `finish`. While the new instance is out of reach a migration is undone
+//! instead, unless the range store has forgotten it.
+//!
+//! An instance that is being drained is emptied by all nodes together, type after
+//! type.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::Parts;
+use super::admin::{Migrated, MigrationPlan, Place};
+use super::instances::Instance;
+use super::unavailable;
+use crate::domain::instance::find_instance;
+use crate::domain::migration::{Meaning, meaning};
+use crate::domain::sizing::update_id;
+use crate::domain::{
+    Assignment, Error, ErrorCode, IdRange, InstanceId, Mode, Seal, TypeName, TypeRecord,
+};
+use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, TypeFilter};
+
+/// How often migrations that nobody finished, and instances to drain, are looked for.
+const LOOK: Duration = Duration::from_secs(1);
+/// A migration that was begun so long ago, and is not finished, was left alone.
+const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// Types of one instance that a node moves between two looks.
+const DRAINED_AT_ONCE: u32 = 100;
+
+/// What finishing a migration needs to know.
+struct Unfinished {
+    name: TypeName,
+    from: InstanceId,
+    seal: Seal,
+    /// The old instance is not asked any more: it is out of reach for good.
+    abandon: bool,
+}
+
+/// How a migration ended.
+struct Finished {
+    record: TypeRecord,
+    kept: u64,
+    burnt: u64,
+}
+
+impl Parts {
+    /// A dispatcher said that the type is sealed there: makes sure that the settings
+    /// at hand say where it is now. Runs to its end whatever becomes of the caller.
+    pub(super) async fn settle(
+        self: &Arc<Self>,
+        name: &TypeName,
+        on: InstanceId,
+        seal: Seal,
+    ) -> Result<(), Error> {
+        let (parts, name) = (self.clone(), name.clone());
+        let work = self.tasks.spawn(async move { parts.settle_now(&name, on, seal).await });
+        work.await.unwrap_or_else(|_| Err(unavailable("the node is shutting down")))
+    }
+
+    async fn settle_now(
+        self: &Arc<Self>,
+        name: &TypeName,
+        on: InstanceId,
+        seal: Seal,
+    ) -> Result<(), Error> {
+        let record = self.must_find(name).await?;
+        match meaning(seal, on, &record) {
+            Meaning::Elsewhere => {
+                self.catalogue.put(record, false);
+            }
+            Meaning::Outdated => {
+                let old = self.reached(on)?;
+                old.dispatcher.unseal(name, record.placement.generation).await?;
+                self.catalogue.put(record, false);
+            }
+            Meaning::Unfinished => {
+                if record.placement.generation < seal.generation {
+                    tracing::warn!(
+                        id_type = %name, target = %seal.target,
+                        "the range store has forgotten a migration: doing it again"
+                    );
+                }
+                let name = name.clone();
+                let work = Unfinished { name, from: on, seal, abandon: false };
+                self.finish_or_undo(work, &self.config.node).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {
+        let found = self.store.find_type(name).await?;
+        found.ok_or_else(|| Error::unknown_type(name.as_str()))
+    }
+
+    fn reached(&self, id: InstanceId) -> Result<Arc<Instance>, Error> {
+        self.instances.get(id).ok_or_else(|| {
+            unavailable(format!(
+                "Redis instance {id} is not known to this node: register it again if the range \
+                 store was restored from a backup"
+            ))
+        })
+    }
+
+    /// What a migration of `name` to `target` would do.
+    pub(super) async fn plan_migration(
+        &self,
+        name: &TypeName,
+        target: &str,
+    ) -> Result<MigrationPlan, Error> {
+        let record = self.must_find(name).await?;
+        let all = self.store.instances().await?;
+        let target = find_instance(&all, target)?.clone();
+        let from = all.iter().find(|i| i.id == record.instance).cloned();
+        let mut problems = Vec::new();
+        if let Err(error) = record.begin_move(&target, 0) {
+            problems.push(error.message);
+        }
+        let mut place = async |id: InstanceId, name: &str| {
+            let view = match self.instances.get(id) {
+                Some(instance) => instance.dispatcher.view(&record.name).await,
+                None => Err(crate::ports::DispatchError::Unavailable(
+                    "this node is not connected to it yet".to_owned(),
+                )),
+            };
+            let view = view.map_err(|error| problems.push(format!("{name}: {error}"))).ok();
+            Place { id, name: name.to_owned(), view }
+        };
+        let from_name = from.map_or_else(|| record.instance.to_string(), |from| from.name);
+        let from = place(record.instance, &from_name).await;
+        let to = place(target.id, &target.name).await;
+        let highest_there = to.view.as_ref().map_or(0, |view| view.highest_end());
+        let rest = from.view.as_ref().map_or(0, |view| view.left());
+        let next = from.view.as_ref().and_then(|view| view.next());
+        // What is left goes above everything that was ever published there.
+        let keeps_rest = rest > 0 && next.is_some_and(|next| next >= highest_there);
+        Ok(MigrationPlan { record, from, to, rest, keeps_rest, problems })
+    }
+
+    /// Moves `name` to the instance called `target`. With `abandon` the old instance
+    /// is not asked: it is out of reach for good.
+    pub(super) async fn migrate(
+        self: &Arc<Self>,
+        name: &TypeName,
+        target: &str,
+        abandon: bool,
+        actor: &str,
+    ) -> Result<Migrated, Error> {
+        let (parts, name) = (self.clone(), name.clone());
+        let (target, actor) = (target.to_owned(), actor.to_owned());
+        // To its end, whatever becomes of the caller's connection.
+        let work = self.tasks.spawn(async move {
+            let began = Instant::now();
+            let Finished { record, kept, burnt } =
+                parts.begin_and_finish(&name, &target, abandon, &actor).await?;
+            Ok(Migrated { record, kept, burnt, took: began.elapsed() })
+        });
+        work.await.unwrap_or_else(|_| Err(unavailable("the node is shutting down")))
+    }
+
+    async fn begin_and_finish(
+        self: &Arc<Self>,
+        name: &TypeName,
+        target: &str,
+        abandon: bool,
+        actor: &str,
+    ) -> Result<Finished, Error> {
+        let before = self.must_find(name).await?;
+        if before.mode != Mode::Snowflake {
+            // What is out of reach is found out before anything is closed.
+            let all = self.store.connections().await?;
+            let target = find_instance(&all, target)?;
+            before.begin_move(target, 0)?;
+            self.reached(target.id)?.dispatcher.view(name).await?;
+            if !abandon {
+                let view = self.reached(before.instance)?.dispatcher.view(name).await?;
+                if let Some(seal) = view.sealed {
+                    self.settle_now(name, before.instance, seal).await?;
+                }
+            }
+        }
+        let moving = self.store.begin_migration(name, target, actor).await?;
+        let target = moving.placement.moving_to.expect("it has just begun");
+        let seal = Seal { generation: moving.placement.generation, target };
+        let work = Unfinished { name: name.clone(), from: moving.instance, seal, abandon };
+        let finished = self.finish_or_undo(work, actor).await?;
+        match finished.record.instance == target {
+            true => Ok(finished),
+            false => Err(Error::new(
+                ErrorCode::Conflict,
+                format!(
+                    "id type {name} went to Redis instance {}: the range store had forgotten an \
+                     earlier migration",
+                    finished.record.instance
+                ),
+            )),
+        }
+    }
+
+    /// Ends a migration, or undoes it where the new instance does not answer.
+    async fn finish_or_undo(
+        self: &Arc<Self>,
+        work: Unfinished,
+        actor: &str,
+    ) -> Result<Finished, Error> {
+        let (name, generation) = (work.name.clone(), work.seal.generation);
+        let error = match self.finish(work, actor).await {
+            Err(error) if error.code == ErrorCode::Unavailable => error,
+            done => return done,
+        };
+        // Nothing was assigned, or the store refuses this.
+        if let Err(why) = self.undo(&name, generation, actor).await {
+            tracing::warn!(id_type = %name, error = %why, "a migration could not be undone");
+        }
+        Err(error)
+    }
+
+    /// Ends a migration from any point on:
+    ///
+    /// 1. Seal the old instance. A repetition gets the same answer; what is there is
+    ///    dead from now on, so nobody else takes it.
+    /// 2. Let the new instance be the witness of all that was given away.
+    /// 3. Assign. One caller only succeeds, and only it may go on to 4.
+    /// 4. Publish what was left. The refill lock, which it holds since before 3,
+    ///    keeps others from putting a new range in its place; if it fails, those ids
+    ///    are burnt.
+    async fn finish(self: &Arc<Self>, work: Unfinished, actor: &str) -> Result<Finished, Error> {
+        let Unfinished { name, from, mut seal, abandon } = work;
+        let record = self.must_find(&name).await?;
+        let in_redis = record.mode != Mode::Snowflake;
+        let (mut rest, mut ends) = (Rest::default(), BTreeMap::new());
+        if in_redis && !abandon {
+            let sealed = self.reached(from)?.dispatcher.seal(&name, seal).await?;
+            if sealed.seal != seal {
+                // The store has forgotten where it went: there are the newer ids.
+                seal = sealed.seal;
+            }
+            rest = sealed.rest;
+            ends.extend(sealed.leased_ends);
+            raise(&mut ends, sealed.published_end);
+        }
+        // What this node knows itself helps where the old instance does not tell.
+        if let Some(entry) = self.catalogue.get(name.as_str())
+            && record.mode == Mode::Strict
+        {
+            raise(&mut ends, entry.supply.floor());
+        }
+        if !in_redis {
+            let assignment = Assignment { seal, history: None, rest_end: None };
+            let assigned = self.store.assign_type(&name, assignment, actor).await?;
+            self.changed(&assigned.record).await;
+            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
+        }
+        let target = self.reached(seal.target)?;
+        let ends: Vec<_> = ends.into_iter().collect();
+        let history = target.dispatcher.adopt(&name, &ends).await?;
+        if record.mode != Mode::Strict {
+            let assignment = Assignment { seal, history: None, rest_end: None };
+            let assigned = self.store.assign_type(&name, assignment, actor).await?;
+            self.changed(&assigned.record).await;
+            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
+        }
+        let token = self.entropy.token();
+        let ttl = Duration::from_millis(record.lock_ttl_ms as u64);
+        let locked = target.dispatcher.lock(&name, &token, ttl, None).await?;
+        let assignment = Assignment { seal, history: Some(&history), rest_end: rest.end() };
+        let assign = self.store.assign_type(&name, assignment, actor);
+        let assigned = self.showing_life(&target.dispatcher, &name, &token, ttl, assign).await;
+        let assigned = match assigned {
+            Ok(assigned) => assigned,
+            Err(error) => {
+                let _ = target.dispatcher.unlock(&name, &token).await;
+                return Err(error.into());
+            }
+        };
+        let mut kept = 0;
+        if assigned.keeps_rest && locked != LockOutcome::Held {
+            let due =
+                |range: IdRange| update_id(range.start(), range.len(), record.load_percentage);
+            let second = rest.second.map(|range| (range, due(range)));
+            for (range, update_id) in rest.current.into_iter().chain(second) {
+                let publication = Publication {
+                    range,
+                    update_id: update_id.max(range.start()),
+                    history: &history,
+                    token: &token,
+                    generation: assigned.record.placement.generation,
+                    replaces: false,
+                };
+                match target.dispatcher.publish(&name, publication).await {
+                    Ok(PublishOutcome::Published) => kept += range.len(),
+                    // Burnt, and with it what lies above.
+                    Ok(PublishOutcome::Refused(_)) | Err(_) => break,
+                }
+            }
+        }
+        let _ = target.dispatcher.unlock(&name, &token).await;
+        self.changed(&assigned.record).await;
+        let burnt = rest.len() - kept;
+        self.metrics.burnt_ids.inc_by(burnt);
+        tracing::info!(
+            id_type = %name, from = %from, to = %target.record.name, kept, burnt, "moved"
+        );
+        Ok(Finished { record: assigned.record, kept, burnt })
+    }
+
+    /// Ends the migration of this generation and leaves the type where it is.
+    async fn undo(
+        self: &Arc<Self>,
+        name: &TypeName,
+        generation: i64,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let record = self.store.undo_migration(name, generation, actor).await?;
+        // If this is lost, the first one who meets the seal removes it.
+        if let Some(old) = self.instances.get(record.instance) {
+            let _ = old.dispatcher.unseal(name, record.placement.generation).await;
+        }
+        self.changed(&record).await;
+        Ok(record)
+    }
+
+    /// Undoes the migration that is under way, or moves the type back to where it
+    /// came from.
+    pub(super) async fn undo_migration(
+        self: &Arc<Self>,
+        name: &TypeName,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        let record = self.must_find(name).await?;
+        if record.placement.moving_to.is_some() {
+            return self.undo(name, record.placement.generation, actor).await;
+        }
+        let Some(back) = record.placement.moved_from else {
+            return Err(Error::new(
+                ErrorCode::Conflict,
+                format!("id type {name} was never moved: there is nothing to undo"),
+            ));
+        };
+        Ok(self.migrate(name, &back.to_string(), false, actor).await?.record)
+    }
+}
+
+/// Raises the end of shard 0, under which a type without shards is witnessed.
+fn raise(ends: &mut BTreeMap<u8, i64>, end: i64) {
+    if end > 0 {
+        let first = ends.entry(0).or_default();
+        *first = end.max(*first);
+    }
+}
+
+/// Finishes what others began and left alone, and drains instances.
+pub(super) async fn look_after(parts: Arc<Parts>) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // When this node first saw a migration under way.
+    let mut seen: BTreeMap<(TypeName, i64), Instant> = BTreeMap::new();
+    loop {
+        ticks.tick().await;
+        let Ok(moving) = parts.store.migrations().await else { continue };
+        let now = Instant::now();
+        let key = |record: &TypeRecord| (record.name.clone(), record.placement.generation);
+        let mut still = BTreeMap::new();
+        for record in &moving {
+            still.insert(key(record), *seen.get(&key(record)).unwrap_or(&now));
+        }
+        seen = still;
+        for record in &moving {
+            let Some(target) = record.placement.moving_to else { continue };
+            if seen[&key(record)].elapsed() < LEFT_ALONE {
+                continue;
+            }
+            let seal = Seal { generation: record.placement.generation, target };
+            let name = record.name.clone();
+            tracing::info!(id_type = %name, %target, "finishing a migration that was left alone");
+            let work = Unfinished { name, from: record.instance, seal, abandon: false };
+            let work = parts.clone().finish_by_itself(work);
+            log_failure(&record.name, parts.tasks.spawn(work).await.unwrap_or(Ok(())));
+        }
+        if let Err(error) = drain(&parts).await {
+            tracing::debug!(%error, "draining will go on");
+        }
+    }
+}
+
+impl Parts {
+    async fn finish_by_itself(self: Arc<Self>, work: Unfinished) -> Result<(), Error> {
+        let node = self.config.node.clone();
+        self.finish_or_undo(work, &node).await.map(drop)
+    }
+}
+
+async fn drain(parts: &Arc<Parts>) -> Result<(), StoreError> {
+    for instance in parts.store.connections().await? {
+        let Some(to) = instance.drain_to else { continue };
+        let filter = TypeFilter {
+            instance: Some(instance.id),
+            limit: DRAINED_AT_ONCE,
+            ..TypeFilter::default()
+        };
+        let mut types = parts.store.list_types(&filter).await?.items;
+        types.retain(|record| record.placement.moving_to.is_none());
+        // All nodes are at it, each begins elsewhere.
+        let length = types.len().max(1);
+        types.rotate_left((parts.entropy.random_u128() % length as u128) as usize % length);
+        for record in types {
+            let moved =
+                parts.migrate(&record.name, &to.to_string(), false, &parts.config.node).await;
+            match moved {
+                // Another node was faster.
+                Err(error) if error.code == ErrorCode::Conflict => {}
+                Err(error) if error.code == ErrorCode::Unavailable => {
+                    log_failure(&record.name, Err(error));
+                    break;
+                }
+                moved => log_failure(&record.name, moved.map(drop)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn log_failure(name: &TypeName, result: Result<(), Error>) {
+    if let Err(error) = result {
+        tracing::warn!(id_type = %name, %error, "a migration did not end: it will be tried again");
+    }
+}
