@@ -202,6 +202,7 @@ impl IdApi for Counter {
         record.options = TypeOptions { at_limit: AtLimit::Cycle, ..TypeOptions::default() };
         record.max_position = 1_000_000;
         let view = View {
+            sealed: None,
             history: History::new("h1"),
             published_history: Some(History::new("h1")),
             cursor: 11,
