@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{assert_disjoint, leases, name};
+use super::{assert_disjoint, leases, migration, name};
 use crate::domain::{History, IdRange, TypeName};
 use crate::ports::{
     Announcement, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal, TakeOutcome,
@@ -26,6 +26,7 @@ pub async fn dispatcher(dispatcher: Shared) {
     announcements(&dispatcher).await;
     leased_ends_are_apart(&dispatcher).await;
     leases::all(&dispatcher).await;
+    migration::all(&dispatcher).await;
 }
 
 /// After `change_history` the data that survived must be dead: nothing may be
@@ -34,11 +35,13 @@ pub async fn dispatcher_after_rollback<F>(dispatcher: Shared, change_history: F)
 where
     F: AsyncFnOnce(),
 {
-    let (name, leased) = (name("rollback"), name("rollback-leased"));
+    let (leased, sealed) = (name("rollback-leased"), name("rollback-sealed"));
+    let name = name("rollback");
     let before = dispatcher.history().await.unwrap();
     publish(&dispatcher, &name, 1, 1_001).await;
     taken(&dispatcher, &name, 10).await;
     leases::note_one(&dispatcher, &leased).await;
+    migration::seal_one(&dispatcher, &sealed).await;
     assert_eq!(dispatcher.lock(&name, "sleeper", TTL, None).await.unwrap(), LockOutcome::Acquired);
     change_history().await;
     let after = dispatcher.history().await.unwrap();
@@ -50,6 +53,7 @@ where
     let view = dispatcher.view(&name).await.unwrap();
     assert!(!view.is_live() && view.is_due() && view.left() == 0);
     leases::still_witnessed(&dispatcher, &leased).await;
+    migration::nothing_is_left(&dispatcher, &sealed).await;
     let late = Publication {
         range: range(1_001, 2_001),
         update_id: 1_101,

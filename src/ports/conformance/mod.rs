@@ -6,6 +6,7 @@
 
 mod dispatcher;
 mod leases;
+mod migration;
 mod range_store;
 mod worker_ids;
 
