@@ -305,7 +305,7 @@ pub trait Dispatcher: Send + Sync {
     /// it replaces, else as the second one. Resets the usage and announces it.
     /// Removes a seal of an earlier generation. Checks, in this order: history,
     /// token, seal, free place, order (against the end of everything that is there,
-    /// dead or alive).
+    /// dead or alive; under an earlier seal, against what was taken before).
     async fn publish(
         &self,
         name: &TypeName,

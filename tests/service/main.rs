@@ -2,6 +2,7 @@
 //! passes at once where everybody waits, so nothing here really sleeps.
 
 mod kinds;
+mod migration;
 mod schedules;
 mod segment;
 mod stale;

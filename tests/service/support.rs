@@ -18,11 +18,13 @@ use tokio::sync::broadcast;
 
 pub const DEADLINE: Duration = Duration::from_millis(1_500);
 
-struct OneDispatcher(Arc<Distant>);
+/// The dispatchers of the cluster, by the number of their instance, from 1.
+struct Networks(Vec<Arc<Distant>>);
 
-impl DispatcherFactory for OneDispatcher {
-    fn connect(&self, _: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
-        Ok(self.0.clone())
+impl DispatcherFactory for Networks {
+    fn connect(&self, instance: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
+        let found = self.0.get(instance.id.0 as usize - 1).cloned();
+        Ok(found.ok_or_else(|| Error::invalid("url", "there is no such dispatcher"))?)
     }
 }
 
@@ -163,24 +165,39 @@ impl Dispatcher for Distant {
     }
 }
 
-/// A cluster in one process: nodes that share a store and a dispatcher.
+/// A cluster in one process: nodes that share a store, and a dispatcher that new
+/// types are assigned to. A second one can be [added](Cluster::add_second).
 pub struct Cluster {
     pub store: Arc<MemoryRangeStore>,
     pub dispatcher: Arc<MemoryDispatcher>,
     pub network: Arc<Distant>,
+    pub second: Arc<MemoryDispatcher>,
+    pub second_network: Arc<Distant>,
 }
 
 impl Cluster {
     pub async fn new() -> Self {
         let dispatcher = Arc::new(MemoryDispatcher::new(&SystemEntropy));
+        let second = Arc::new(MemoryDispatcher::new(&SystemEntropy));
+        let behind = |inner: &Arc<MemoryDispatcher>| {
+            Arc::new(Distant { inner: inner.clone(), latency: Mutex::default() })
+        };
         let cluster = Cluster {
             store: Arc::new(MemoryRangeStore::new()),
-            network: Arc::new(Distant { inner: dispatcher.clone(), latency: Mutex::default() }),
+            network: behind(&dispatcher),
             dispatcher,
+            second_network: behind(&second),
+            second,
         };
         let spec = InstanceSpec { name: "main".into(), url: "memory://".into() };
         cluster.store.add_instance(&spec, "test").await.unwrap();
         cluster
+    }
+
+    /// Registers the second dispatcher, as `other`.
+    pub async fn add_second(&self) {
+        let spec = InstanceSpec { name: "other".into(), url: "memory://".into() };
+        self.store.add_instance(&spec, "test").await.unwrap();
     }
 
     pub async fn node(&self, id: &str) -> Arc<Service> {
@@ -212,7 +229,7 @@ impl Cluster {
         let ports = Ports {
             store: self.store.clone(),
             workers: self.store.clone(),
-            factory: Arc::new(OneDispatcher(self.network.clone())),
+            factory: Arc::new(Networks(vec![self.network.clone(), self.second_network.clone()])),
             entropy: Arc::new(SystemEntropy),
             clock: Arc::new(SystemClock),
         };

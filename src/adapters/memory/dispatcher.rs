@@ -222,6 +222,7 @@ impl Dispatcher for MemoryDispatcher {
         if state.seal_of(name).is_some_and(|seal| seal.generation >= publication.generation) {
             return Ok(PublishOutcome::Refused(Refusal::Moved));
         }
+        let has_come_back = state.closed.contains_key(name);
         let history = state.history.clone();
         let fresh = Published {
             history: Some(history.clone()),
@@ -241,8 +242,14 @@ impl Dispatcher for MemoryDispatcher {
                 if live && old.second.is_some() {
                     return Ok(PublishOutcome::Refused(Refusal::Full));
                 }
-                // Dead ranges count here too: their ends are witnesses.
-                if publication.range.start() < old.highest_end() {
+                // Dead ranges count here too: their ends are witnesses. Of a type that
+                // left and has come back, what was not taken here before may come
+                // back with it.
+                let least = match has_come_back {
+                    true => old.cursor,
+                    false => old.highest_end(),
+                };
+                if publication.range.start() < least {
                     return Ok(PublishOutcome::Refused(Refusal::Order));
                 }
                 if live && old.cursor < old.current.end() {

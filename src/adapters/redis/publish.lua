@@ -27,7 +27,11 @@ local live = type[1] == replid and ARGV[8] ~= '1'
 if live and type[4] then
   return 'full'
 end
--- Dead ranges count here too: their ends are witnesses.
+-- Dead ranges count here too: their ends are witnesses. Of a type that left and has
+-- come back, what was not taken here before may come back with it.
+if type[6] then
+  type[3], type[5] = type[2], nil
+end
 if type[3] and minus(ARGV[1], type[3]) < 0 then
   return 'order'
 end

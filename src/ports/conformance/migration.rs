@@ -160,9 +160,15 @@ async fn unsealing(dispatcher: &Shared) {
 async fn coming_back(dispatcher: &Shared) {
     let name = name("seal-back");
     publish(dispatcher, &name, 1, 101, 0).await;
+    publish(dispatcher, &name, 201, 301, 0).await;
+    take(dispatcher, &name, 30).await;
     dispatcher.seal(&name, seal(1)).await.unwrap();
-    publish(dispatcher, &name, 101, 201, 4).await;
-    assert_eq!(take(dispatcher, &name, 1).await, [range(101, 102)]);
+    let taken = offer(dispatcher, &name, (30, 101), 4).await;
+    assert_eq!(taken, PublishOutcome::Refused(Refusal::Order));
+    // What left with it, and was not taken there, comes back.
+    publish(dispatcher, &name, 31, 101, 4).await;
+    publish(dispatcher, &name, 201, 301, 4).await;
+    assert_eq!(take(dispatcher, &name, 71).await, [range(31, 101), range(201, 202)]);
     assert_eq!(dispatcher.view(&name).await.unwrap().sealed, None);
 }
 
