@@ -18,6 +18,9 @@ pub struct ServiceMetrics {
     pub lock_contention: IntCounter,
     /// `idgen_lock_takeovers_total`: a silent holder lost its lock to this node.
     pub lock_takeovers: IntCounter,
+    /// `idgen_migrations_total{outcome}`: types that this node moved to another
+    /// Redis instance: moved, undone, failed.
+    pub migrations: IntCounterVec,
     /// `idgen_stale_histories_total{where}`: data that may have been rolled
     /// back was met and dropped, by the dispatcher or by this node.
     pub stale_histories: IntCounterVec,
@@ -98,6 +101,11 @@ impl ServiceMetrics {
                 "idgen_lock_takeovers_total",
                 "Locks taken over from a silent holder",
             )?,
+            migrations: counters(
+                "idgen_migrations_total",
+                "Types that this node moved to another Redis instance, by outcome",
+                "outcome",
+            )?,
             stale_histories: counters(
                 "idgen_stale_histories_total",
                 "Data that may have been rolled back, met and dropped",
@@ -163,6 +171,7 @@ impl ServiceMetrics {
         registry.register(Box::new(metrics.refill_duration.clone()))?;
         registry.register(Box::new(metrics.lock_contention.clone()))?;
         registry.register(Box::new(metrics.lock_takeovers.clone()))?;
+        registry.register(Box::new(metrics.migrations.clone()))?;
         registry.register(Box::new(metrics.stale_histories.clone()))?;
         registry.register(Box::new(metrics.burnt_ranges.clone()))?;
         registry.register(Box::new(metrics.burnt_ids.clone()))?;

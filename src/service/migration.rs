@@ -25,7 +25,7 @@ use crate::domain::instance::find_instance;
 use crate::domain::migration::{Meaning, meaning};
 use crate::domain::sizing::update_id;
 use crate::domain::{
-    Assignment, Error, ErrorCode, IdRange, InstanceId, Mode, Seal, TypeName, TypeRecord,
+    Assignment, Error, ErrorCode, History, IdRange, InstanceId, Mode, Seal, TypeName, TypeRecord,
 };
 use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, TypeFilter};
 
@@ -43,6 +43,15 @@ struct Unfinished {
     seal: Seal,
     /// The old instance is not asked any more: it is out of reach for good.
     abandon: bool,
+}
+
+/// What was found when the old instance was closed.
+struct Closed {
+    /// The seal in force.
+    seal: Seal,
+    rest: Rest,
+    /// The highest ends that were given away, by shard.
+    ends: Vec<(u8, i64)>,
 }
 
 /// How a migration ended.
@@ -89,9 +98,12 @@ impl Parts {
                         "the range store has forgotten a migration: doing it again"
                     );
                 }
-                let name = name.clone();
-                let work = Unfinished { name, from: on, seal, abandon: false };
-                self.finish_or_undo(work, &self.config.node).await?;
+                let work = Unfinished { name: name.clone(), from: on, seal, abandon: false };
+                match self.finish_or_undo(work, &self.config.node).await {
+                    // Another node was faster.
+                    Err(error) if error.code == ErrorCode::Conflict => self.refresh(name).await?,
+                    done => drop(done?),
+                }
             }
         }
         Ok(())
@@ -213,13 +225,24 @@ impl Parts {
         actor: &str,
     ) -> Result<Finished, Error> {
         let (name, generation) = (work.name.clone(), work.seal.generation);
+        let count = |outcome: &str| self.metrics.migrations.with_label_values(&[outcome]).inc();
         let error = match self.finish(work, actor).await {
-            Err(error) if error.code == ErrorCode::Unavailable => error,
-            done => return done,
+            Ok(finished) => {
+                count("moved");
+                return Ok(finished);
+            }
+            Err(error) => error,
         };
         // Nothing was assigned, or the store refuses this.
-        if let Err(why) = self.undo(&name, generation, actor).await {
-            tracing::warn!(id_type = %name, error = %why, "a migration could not be undone");
+        let undone = match error.code {
+            ErrorCode::Unavailable => self.undo(&name, generation, actor).await.is_ok(),
+            _ => false,
+        };
+        match (undone, error.code) {
+            (true, _) => count("undone"),
+            // Another node was faster.
+            (false, ErrorCode::Conflict) => {}
+            (false, _) => count("failed"),
         }
         Err(error)
     }
@@ -234,83 +257,75 @@ impl Parts {
     ///    keeps others from putting a new range in its place; if it fails, those ids
     ///    are burnt.
     async fn finish(self: &Arc<Self>, work: Unfinished, actor: &str) -> Result<Finished, Error> {
-        let Unfinished { name, from, mut seal, abandon } = work;
-        let record = self.must_find(&name).await?;
-        let in_redis = record.mode != Mode::Snowflake;
-        let (mut rest, mut ends) = (Rest::default(), BTreeMap::new());
-        if in_redis && !abandon {
-            let sealed = self.reached(from)?.dispatcher.seal(&name, seal).await?;
-            if sealed.seal != seal {
-                // The store has forgotten where it went: there are the newer ids.
-                seal = sealed.seal;
-            }
-            rest = sealed.rest;
-            ends.extend(sealed.leased_ends);
-            raise(&mut ends, sealed.published_end);
+        let record = self.must_find(&work.name).await?;
+        if record.mode == Mode::Snowflake {
+            return self.assign_alone(&record, work.seal, actor).await;
         }
+        let Closed { seal, rest, ends } = self.close_old(&work, &record).await?;
+        let target = self.reached(seal.target)?;
+        let history = target.dispatcher.adopt(&work.name, &ends).await?;
+        if record.mode != Mode::Strict {
+            return self.assign_alone(&record, seal, actor).await;
+        }
+        let token = self.entropy.token();
+        let ttl = Duration::from_millis(record.lock_ttl_ms as u64);
+        let locked = target.dispatcher.lock(&work.name, &token, ttl, None).await?;
+        let assignment = Assignment { seal, history: Some(&history), rest_end: rest.end() };
+        let assign = self.store.assign_type(&work.name, assignment, actor);
+        let assigned = self.showing_life(&target.dispatcher, &work.name, &token, ttl, assign).await;
+        let kept = match &assigned {
+            Ok(assigned) if assigned.keeps_rest && locked != LockOutcome::Held => {
+                publish_rest(&target, &assigned.record, &rest, &history, &token).await
+            }
+            _ => 0,
+        };
+        let _ = target.dispatcher.unlock(&work.name, &token).await;
+        let record = assigned?.record;
+        self.changed(&record).await;
+        let burnt = rest.len() - kept;
+        self.metrics.burnt_ids.inc_by(burnt);
+        let (name, from, to) = (&work.name, work.from, &target.record.name);
+        tracing::info!(id_type = %name, %from, to, kept, burnt, "moved");
+        Ok(Finished { record, kept, burnt })
+    }
+
+    /// Seals the old instance, unless it is abandoned.
+    async fn close_old(&self, work: &Unfinished, record: &TypeRecord) -> Result<Closed, Error> {
+        let mut ends = BTreeMap::new();
         // What this node knows itself helps where the old instance does not tell.
-        if let Some(entry) = self.catalogue.get(name.as_str())
+        if let Some(entry) = self.catalogue.get(work.name.as_str())
             && record.mode == Mode::Strict
         {
             raise(&mut ends, entry.supply.floor());
         }
-        if !in_redis {
-            let assignment = Assignment { seal, history: None, rest_end: None };
-            let assigned = self.store.assign_type(&name, assignment, actor).await?;
-            self.changed(&assigned.record).await;
-            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
-        }
-        let target = self.reached(seal.target)?;
-        let ends: Vec<_> = ends.into_iter().collect();
-        let history = target.dispatcher.adopt(&name, &ends).await?;
-        if record.mode != Mode::Strict {
-            let assignment = Assignment { seal, history: None, rest_end: None };
-            let assigned = self.store.assign_type(&name, assignment, actor).await?;
-            self.changed(&assigned.record).await;
-            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
-        }
-        let token = self.entropy.token();
-        let ttl = Duration::from_millis(record.lock_ttl_ms as u64);
-        let locked = target.dispatcher.lock(&name, &token, ttl, None).await?;
-        let assignment = Assignment { seal, history: Some(&history), rest_end: rest.end() };
-        let assign = self.store.assign_type(&name, assignment, actor);
-        let assigned = self.showing_life(&target.dispatcher, &name, &token, ttl, assign).await;
-        let assigned = match assigned {
-            Ok(assigned) => assigned,
-            Err(error) => {
-                let _ = target.dispatcher.unlock(&name, &token).await;
-                return Err(error.into());
+        let (mut seal, mut rest) = (work.seal, Rest::default());
+        if !work.abandon {
+            let sealed = self.reached(work.from)?.dispatcher.seal(&work.name, seal).await?;
+            // Another one, if the store has forgotten where the type went: there are
+            // the newer ids.
+            seal = sealed.seal;
+            rest = sealed.rest;
+            for (shard, end) in sealed.leased_ends {
+                let known = ends.entry(shard).or_default();
+                *known = end.max(*known);
             }
-        };
-        let mut kept = 0;
-        if assigned.keeps_rest && locked != LockOutcome::Held {
-            let due =
-                |range: IdRange| update_id(range.start(), range.len(), record.load_percentage);
-            let second = rest.second.map(|range| (range, due(range)));
-            for (range, update_id) in rest.current.into_iter().chain(second) {
-                let publication = Publication {
-                    range,
-                    update_id: update_id.max(range.start()),
-                    history: &history,
-                    token: &token,
-                    generation: assigned.record.placement.generation,
-                    replaces: false,
-                };
-                match target.dispatcher.publish(&name, publication).await {
-                    Ok(PublishOutcome::Published) => kept += range.len(),
-                    // Burnt, and with it what lies above.
-                    Ok(PublishOutcome::Refused(_)) | Err(_) => break,
-                }
-            }
+            raise(&mut ends, sealed.published_end);
         }
-        let _ = target.dispatcher.unlock(&name, &token).await;
-        self.changed(&assigned.record).await;
-        let burnt = rest.len() - kept;
-        self.metrics.burnt_ids.inc_by(burnt);
-        tracing::info!(
-            id_type = %name, from = %from, to = %target.record.name, kept, burnt, "moved"
-        );
-        Ok(Finished { record: assigned.record, kept, burnt })
+        Ok(Closed { seal, rest, ends: ends.into_iter().collect() })
+    }
+
+    /// Step 3 for a type of which nothing is published.
+    async fn assign_alone(
+        &self,
+        record: &TypeRecord,
+        seal: Seal,
+        actor: &str,
+    ) -> Result<Finished, Error> {
+        let assignment = Assignment { seal, history: None, rest_end: None };
+        let record = self.store.assign_type(&record.name, assignment, actor).await?.record;
+        self.changed(&record).await;
+        tracing::info!(id_type = %record.name, to = %record.instance, "moved");
+        Ok(Finished { record, kept: 0, burnt: 0 })
     }
 
     /// Ends the migration of this generation and leaves the type where it is.
@@ -348,6 +363,35 @@ impl Parts {
         };
         Ok(self.migrate(name, &back.to_string(), false, actor).await?.record)
     }
+}
+
+/// Step 4; how many ids went along.
+async fn publish_rest(
+    target: &Instance,
+    record: &TypeRecord,
+    rest: &Rest,
+    history: &History,
+    token: &str,
+) -> u64 {
+    let mut kept = 0;
+    let due = |range: IdRange| update_id(range.start(), range.len(), record.load_percentage);
+    let second = rest.second.map(|range| (range, due(range)));
+    for (range, update_id) in rest.current.into_iter().chain(second) {
+        let publication = Publication {
+            range,
+            update_id: update_id.max(range.start()),
+            history,
+            token,
+            generation: record.placement.generation,
+            replaces: false,
+        };
+        match target.dispatcher.publish(&record.name, publication).await {
+            Ok(PublishOutcome::Published) => kept += range.len(),
+            // Burnt, and with it what lies above.
+            Ok(PublishOutcome::Refused(_)) | Err(_) => break,
+        }
+    }
+    kept
 }
 
 /// Raises the end of shard 0, under which a type without shards is witnessed.
