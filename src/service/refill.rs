@@ -223,6 +223,7 @@ async fn allocate(
     let mut answer = parts.store.next_range(request);
     let result = loop {
         tokio::select! {
+            biased;
             result = &mut answer => break result,
             _ = signs.tick() => {
                 // Lost or not: the publication finds out. A sign must not hold
