@@ -130,6 +130,42 @@ fn dependencies_point_inwards() {
     assert!(found.is_empty(), "forbidden imports:\n{}", found.join("\n"));
 }
 
+/// Places where the service chooses among what is ready by chance: a simulation
+/// could not repeat its run (docs/simulation.md).
+fn chances(file: &str, text: &str) -> Vec<String> {
+    let code: String = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let places = code.split("select!").skip(1).filter(|after| {
+        let body = after.trim_start().trim_start_matches(['{', '(', '[']);
+        !body.trim_start().starts_with("biased;")
+    });
+    places.map(|_| format!("{file} has a select! without biased")).collect()
+}
+
+#[test]
+fn nothing_in_the_service_is_left_to_chance() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for folder in ["service", "adapters/memory"] {
+        for path in files(&src.join(folder)) {
+            let file = path.strip_prefix(&src).expect("below src").to_string_lossy().to_string();
+            found.extend(chances(&file, &fs::read_to_string(&path).expect("text")));
+        }
+    }
+    assert!(found.is_empty(), "random choices:\n{}", found.join("\n"));
+    let cases = [
+        ("tokio::select! {\n    biased;\n    () = a => {}\n}", 0),
+        ("tokio::select! {\n    () = a => {}\n    () = b => {}\n}", 1),
+        ("// select! { a }\nselect! { biased; a => {} } select! { a => {} }", 1),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(chances("x.rs", text).len(), expected, "{text}");
+    }
+}
+
 #[test]
 fn the_test_can_fail() {
     let cases = [

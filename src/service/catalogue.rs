@@ -35,6 +35,8 @@ use crate::ports::StoreError;
 const MISSING_FOR: Duration = Duration::from_millis(500);
 /// More remembered missing names than this are forgotten together.
 const MAX_MISSING: usize = 10_000;
+/// So many types are sorted in no time.
+const FEW: usize = 1_000;
 /// Lookups in the store at once; more wait. Keeps a storm of unknown names
 /// from taking every connection of the store's pool.
 const LOOKUPS: usize = 2;
@@ -287,8 +289,15 @@ impl Catalogue {
         self.entries.read().expect("never poisoned").get(name).cloned()
     }
 
+    /// Every type. In the order of their names where they are few, so that a run
+    /// can be repeated; to sort a million would hold everybody else up.
     pub(super) fn all(&self) -> Vec<Arc<TypeEntry>> {
-        self.entries.read().expect("never poisoned").values().cloned().collect()
+        let mut all: Vec<_> =
+            self.entries.read().expect("never poisoned").values().cloned().collect();
+        if all.len() <= FEW {
+            all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        }
+        all
     }
 
     pub(super) fn len(&self) -> usize {

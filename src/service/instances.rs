@@ -60,9 +60,10 @@ pub(super) fn follow_loss(parts: &Arc<Parts>, instance: &Arc<Instance>) {
     parts.tasks.spawn(async move {
         while dispatcher.history().await.is_err() {
             tokio::select! {
-                () = tokio::time::sleep(ASK_AGAIN) => {}
+                biased;
                 () = stop.cancelled() => return,
                 () = gone.cancelled() => return,
+                () = tokio::time::sleep(ASK_AGAIN) => {}
             }
         }
         if let Some(instance) = instance.upgrade() {
@@ -99,8 +100,9 @@ async fn replace_ranges(
             refill::start(&parts, entry);
         }
         tokio::select! {
-            () = tokio::time::sleep(ASK_AGAIN) => {}
+            biased;
             () = parts.stop.cancelled() => return,
+            () = tokio::time::sleep(ASK_AGAIN) => {}
         }
     }
 }

@@ -161,9 +161,10 @@ impl Driver {
                 let until = first.deadline.min(Instant::now() + longest);
                 self.put_back(&mut batch);
                 tokio::select! {
+                    biased;
+                    () = self.parts.stop.cancelled() => return self.abandon(),
                     () = self.entry.sequence.news.notified() => {}
                     () = sleep_until(until) => {}
-                    () = self.parts.stop.cancelled() => return self.abandon(),
                 }
             }
         }

@@ -58,8 +58,9 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
 
 async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
     tokio::select! {
-        () = task => {}
+        biased;
         () = parts.stop.cancelled() => {}
+        () = task => {}
     }
 }
 
@@ -128,8 +129,9 @@ fn hear_news(parts: Arc<Parts>, instance: &Arc<Instance>) -> impl Future<Output 
     async move {
         loop {
             let heard = tokio::select! {
-                heard = news.recv() => heard,
+                biased;
                 () = gone.cancelled() => return,
+                heard = news.recv() => heard,
             };
             match heard {
                 Ok(Announcement::Range(name)) => {

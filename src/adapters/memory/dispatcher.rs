@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
+use super::checks::Checks;
 use super::leases::Leases;
 use super::requests::Requests;
 use crate::domain::gate_pass::SHARDS;
@@ -25,8 +26,15 @@ use crate::ports::{
 pub struct MemoryDispatcher {
     state: Mutex<State>,
     channel: broadcast::Sender<Announcement>,
+    checks: Checks,
 }
 
+/// Everything that a [`MemoryDispatcher`] held at a moment: a snapshot on disk, or
+/// what a replica has.
+#[derive(Clone)]
+pub struct DispatcherSnapshot(State);
+
+#[derive(Clone)]
 struct State {
     history: History,
     types: HashMap<TypeName, Published>,
@@ -38,12 +46,14 @@ struct State {
 }
 
 /// A sealed type, and what was left of it then.
+#[derive(Clone)]
 struct Closed {
     seal: Seal,
     rest: Rest,
     history: History,
 }
 
+#[derive(Clone)]
 struct Published {
     /// `None` once it was sealed: dead for ever.
     history: Option<History>,
@@ -55,6 +65,7 @@ struct Published {
     at: Instant,
 }
 
+#[derive(Clone)]
 struct Lock {
     token: String,
     last_sign: Instant,
@@ -64,17 +75,39 @@ struct Lock {
 impl MemoryDispatcher {
     /// An empty dispatcher with a history of its own.
     pub fn new(entropy: &dyn Entropy) -> Self {
+        Self::with_checks(entropy, Checks::default())
+    }
+
+    /// As [`new`](Self::new), without some of the checks.
+    pub fn with_checks(entropy: &dyn Entropy, checks: Checks) -> Self {
         MemoryDispatcher {
-            state: Mutex::new(State {
-                history: History::new(entropy.token()),
-                types: HashMap::new(),
-                closed: HashMap::new(),
-                locks: HashMap::new(),
-                leases: HashMap::new(),
-                requests: Requests::default(),
-            }),
+            state: Mutex::new(State::empty(History::new(entropy.token()))),
             channel: broadcast::channel(1_024).0,
+            checks,
         }
+    }
+
+    /// Everything that it holds now, for [`restart_from`](Self::restart_from).
+    pub fn snapshot(&self) -> DispatcherSnapshot {
+        DispatcherSnapshot(self.state().clone())
+    }
+
+    /// Holds what `snapshot` holds, under a new history: a restart from disk, or a
+    /// replica that becomes the master. What came after the snapshot is lost.
+    pub fn restart_from(&self, snapshot: &DispatcherSnapshot, entropy: &dyn Entropy) {
+        let history = History::new(entropy.token());
+        *self.state() = State { history, ..snapshot.0.clone() };
+    }
+
+    /// Everything is gone, and the history stays, as after `FLUSHALL`.
+    pub fn flush(&self) {
+        let mut state = self.state();
+        *state = State::empty(state.history.clone());
+    }
+
+    /// The hash of one type is gone, as after an eviction.
+    pub fn evict(&self, name: &TypeName) {
+        self.state().types.remove(name);
     }
 
     /// Changes the history as a restart or a promotion does; what was
@@ -98,6 +131,17 @@ impl MemoryDispatcher {
 }
 
 impl State {
+    fn empty(history: History) -> Self {
+        State {
+            history,
+            types: HashMap::new(),
+            closed: HashMap::new(),
+            locks: HashMap::new(),
+            leases: HashMap::new(),
+            requests: Requests::default(),
+        }
+    }
+
     fn seal_of(&self, name: &TypeName) -> Option<Seal> {
         self.closed.get(name).map(|closed| closed.seal)
     }
@@ -110,6 +154,12 @@ impl State {
 }
 
 impl Published {
+    /// Whether nothing has been rolled back or sealed since it was published.
+    fn may_be_used(&self, history: &History, checks: Checks) -> bool {
+        let published = self.history.as_ref();
+        published.is_some_and(|published| published == history || !checks.history)
+    }
+
     fn highest_end(&self) -> i64 {
         self.second.map_or(self.current.end(), |(range, _)| range.end())
     }
@@ -144,7 +194,7 @@ impl Dispatcher for MemoryDispatcher {
             return Ok(TakeOutcome::Moved(seal));
         }
         let published = match state.types.get_mut(name) {
-            Some(published) if published.history.as_ref() == Some(&history) => published,
+            Some(published) if published.may_be_used(&history, self.checks) => published,
             _ => return Ok(TakeOutcome::Stale { history }),
         };
         let mut ranges = Vec::new();
@@ -211,12 +261,12 @@ impl Dispatcher for MemoryDispatcher {
         publication: Publication<'_>,
     ) -> Result<PublishOutcome, DispatchError> {
         let mut state = self.state();
-        if state.history != *publication.history {
+        if self.checks.history && state.history != *publication.history {
             return Ok(PublishOutcome::Refused(Refusal::History));
         }
         let holds =
             state.locks.get(name).is_some_and(|l| l.token == publication.token && l.is_live());
-        if !holds {
+        if self.checks.token && !holds {
             return Ok(PublishOutcome::Refused(Refusal::Token));
         }
         if state.seal_of(name).is_some_and(|seal| seal.generation >= publication.generation) {
@@ -238,7 +288,7 @@ impl Dispatcher for MemoryDispatcher {
                 state.types.insert(name.clone(), fresh);
             }
             Some(old) => {
-                let live = old.history.as_ref() == Some(&history) && !publication.replaces;
+                let live = old.may_be_used(&history, self.checks) && !publication.replaces;
                 if live && old.second.is_some() {
                     return Ok(PublishOutcome::Refused(Refusal::Full));
                 }
@@ -249,7 +299,7 @@ impl Dispatcher for MemoryDispatcher {
                     true => old.cursor,
                     false => old.highest_end(),
                 };
-                if publication.range.start() < least {
+                if self.checks.order && publication.range.start() < least {
                     return Ok(PublishOutcome::Refused(Refusal::Order));
                 }
                 if live && old.cursor < old.current.end() {
@@ -327,7 +377,8 @@ impl Dispatcher for MemoryDispatcher {
             return Ok(Witness::Moved(seal));
         }
         let key = (name.clone(), shard.unwrap_or(0));
-        Ok(state.leases.entry(key).or_default().witness(range))
+        let known = state.leases.entry(key).or_default().witness(range);
+        Ok(if self.checks.witness { known } else { Witness::Noted })
     }
 
     async fn withdraw(

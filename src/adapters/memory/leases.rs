@@ -7,7 +7,7 @@ use crate::ports::Witness;
 const MOST: usize = 16;
 
 /// The highest ranges that were noted, and the end of all that are lower.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Leases {
     /// Ascending and disjoint; none starts below `below`.
     ranges: Vec<IdRange>,

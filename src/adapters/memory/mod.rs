@@ -1,6 +1,7 @@
 //! Everything in the memory of one process: for the conformance suite, for
 //! simulation, and (the dispatcher) beside the embedded store.
 
+mod checks;
 mod dispatcher;
 mod leases;
 mod range_store;
@@ -8,6 +9,7 @@ mod requests;
 mod tables;
 mod worker_ids;
 
-pub use dispatcher::MemoryDispatcher;
+pub use checks::Checks;
+pub use dispatcher::{DispatcherSnapshot, MemoryDispatcher};
 pub use range_store::{MemoryRangeStore, StoreFault, StoreSnapshot};
 pub use worker_ids::{MemoryWorkerIds, WorkerSnapshot};

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::MemoryWorkerIds;
+use super::checks::Checks;
 use super::tables::{Audit, Tables, refused};
 use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
@@ -41,16 +42,23 @@ pub struct MemoryRangeStore {
     state: Mutex<Tables>,
     fault: Mutex<StoreFault>,
     clock: Mutex<Option<i64>>,
+    checks: Checks,
     pub(super) workers: MemoryWorkerIds,
 }
 
 /// A backup of a [`MemoryRangeStore`].
+#[derive(Clone)]
 pub struct StoreSnapshot(Tables);
 
 impl MemoryRangeStore {
     /// An empty store: no types, no instances.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// As [`new`](Self::new), without some of the checks.
+    pub fn with_checks(checks: Checks) -> Self {
+        MemoryRangeStore { checks, ..Self::default() }
     }
 
     /// Everything that it holds now, for [`restore`](Self::restore).
@@ -114,25 +122,39 @@ impl RangeStore for MemoryRangeStore {
     async fn next_range(&self, request: NextRange<'_>) -> Result<Allocation, StoreError> {
         self.pass().await?;
         let load_ms = self.now_ms();
+        let NextRange { shard, period, usage, .. } = request;
+        let floor = if self.checks.floor { request.floor } else { 0 };
+        let wanted = allocation::Request { shard, period, usage, floor, now_ms: load_ms };
+        let read_early = match self.checks.row_lock {
+            true => None,
+            false => {
+                let record = self.tables().record(request.name)?;
+                let sequence = self.tables().sequence(&record, shard);
+                // A round trip between the read and the write.
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                Some(sequence)
+            }
+        };
         let mut tables = self.tables();
         let mut record = tables.record(request.name)?;
-        let NextRange { shard, period, usage, floor, .. } = request;
-        let wanted = allocation::Request { shard, period, usage, floor, now_ms: load_ms };
-        let sequence = tables.sequence(&record, shard);
+        let sequence = read_early.unwrap_or(tables.sequence(&record, shard));
         let (range, update_id) = allocation::next_range(&record, sequence, &wanted)?;
         if let Some((instance, history)) = request.target {
             if instance != record.instance {
                 return Err(StoreError::NotAssigned { name: request.name.to_string(), instance });
             }
             if record.history.as_ref() != Some(history) {
-                if tables.knows_history(request.name, history) {
+                let is_known = tables.knows_history(request.name, history);
+                if is_known && self.checks.superseded {
                     return Err(StoreError::Superseded {
                         name: request.name.to_string(),
                         history: history.to_string(),
                     });
                 }
                 record.history = Some(history.clone());
-                tables.histories.push((request.name.clone(), history.clone(), instance));
+                if !is_known {
+                    tables.histories.push((request.name.clone(), history.clone(), instance));
+                }
                 tables.changed(Subject::Type(request.name.clone()));
             }
         }
@@ -195,7 +217,11 @@ impl RangeStore for MemoryRangeStore {
         let index = tables.range_at(name, shard, tail.start());
         let logged = index.map(|i| &tables.ranges[i].1).filter(|entry| entry.instance.is_none());
         let logged = logged.map(|entry| entry.range);
-        let Some(back) = allocation::give_back(&record, sequence, logged, tail) else {
+        let at_end = match self.checks.tail {
+            true => sequence,
+            false => Sequence { next_id: tail.end(), ..sequence },
+        };
+        let Some(back) = allocation::give_back(&record, at_end, logged, tail) else {
             return self.answer(false);
         };
         let index = index.expect("a range without a place in the log does not go back");
@@ -321,7 +347,8 @@ impl RangeStore for MemoryRangeStore {
         self.pass().await?;
         let tables = self.tables();
         let current = tables.types.get(name).and_then(|t| t.history.as_ref());
-        Ok(tables.knows_history(name, history) && current != Some(history))
+        let known = tables.knows_history(name, history);
+        Ok(self.checks.superseded && known && current != Some(history))
     }
 
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {

@@ -17,6 +17,7 @@ const MOST_BYTES: usize = 256 << 20;
 type Key = (TypeName, String);
 
 /// Texts by type and request key.
+#[derive(Clone)]
 pub(super) struct Requests {
     texts: HashMap<Key, Text>,
     /// The same keys, soonest to expire first.
@@ -26,6 +27,7 @@ pub(super) struct Requests {
     most_bytes: usize,
 }
 
+#[derive(Clone)]
 struct Text {
     text: String,
     end: Instant,

@@ -62,8 +62,9 @@ pub(super) fn start(parts: &Arc<Parts>, entry: &Arc<TypeEntry>, leases: &Arc<Lea
             }
             if let Some(at) = leases.supply.not_before() {
                 tokio::select! {
-                    () = sleep_until(at) => {}
+                    biased;
                     () = parts.stop.cancelled() => return,
+                    () = sleep_until(at) => {}
                 }
             }
             if leases.supply.is_final() || leases.pool.is_closed() || !leases.supply.try_start() {

@@ -317,8 +317,9 @@ async fn pass(parts: &Parts, wait_ms: i64, deadline: Instant) -> Result<bool, Er
         return Ok(false);
     }
     tokio::select! {
-        () = sleep_until(until) => Ok(true),
+        biased;
         () = parts.stop.cancelled() => Err(unavailable("the node is shutting down")),
+        () = sleep_until(until) => Ok(true),
     }
 }
 

@@ -134,6 +134,7 @@ impl Pool {
         }
         self.wanted.notify_one();
         tokio::select! {
+            biased;
             _ = tries.changed() => Ok(()),
             () = parts.stop.cancelled() => Err(unavailable("the node is shutting down")),
             () = sleep_until(deadline) => Err(match self.latest() {
