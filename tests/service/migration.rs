@@ -341,8 +341,8 @@ async fn witnesses_move_with_leased_types() {
         seen.extend(take(&b).await);
         let late = cluster.dispatcher.witness(&order(), None, idgen_range(9_001, 9_002)).await;
         assert!(matches!(late.unwrap(), Witness::Moved(_)));
+        // Nobody who knows of these ranges is asked before the new node is.
         cluster.store.restore(backup);
-        tokio::time::sleep(Duration::from_secs(2)).await;
         let c = cluster.node("c").await;
         for id in take(&c).await.into_iter().chain(take(&a).await).chain(take(&b).await) {
             assert!(seen.insert(id), "{mode}: {id} was issued twice");
