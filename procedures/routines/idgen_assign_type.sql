@@ -98,10 +98,11 @@ BEGIN
     END IF;
     UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
     SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    -- + 0: a bare variable is text to MariaDB.
     INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
       VALUES (v_seq, v_now, v_actor, 'assign_type', 'type', v_name,
-        JSON_OBJECT('instance', v_instance, 'moving_to', v_moving_to, 'generation', v_generation, 'version', v_version),
-        JSON_OBJECT('instance', v_target, 'moving_to', NULL, 'generation', v_seal + 1, 'version', v_version + 1));
+        JSON_OBJECT('instance', v_instance + 0, 'moving_to', v_moving_to + 0, 'generation', v_generation + 0, 'version', v_version + 0),
+        JSON_OBJECT('instance', v_target + 0, 'moving_to', NULL, 'generation', v_seal + 1, 'version', v_version + 1));
     COMMIT;
   END;
 

@@ -38,9 +38,10 @@ BEGIN
     UPDATE idgen_redis_instance SET drain_to = v_to WHERE id = v_id;
     UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
     SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    -- + 0: a bare variable is text to MariaDB.
     INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
       VALUES (v_seq, v_now, v_actor, 'drain_redis_instance', 'instance', v_name,
-        JSON_OBJECT('drain_to', v_drain_to), JSON_OBJECT('drain_to', v_to));
+        JSON_OBJECT('drain_to', v_drain_to + 0), JSON_OBJECT('drain_to', v_to + 0));
     COMMIT;
   END;
 
