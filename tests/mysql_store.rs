@@ -10,8 +10,8 @@ use idgen::adapters::mysql::{MysqlOptions, MysqlStore, doctor};
 use idgen::adapters::system::unix_ms;
 use idgen::domain::allocation::{Denied, Request, Sequence};
 use idgen::domain::{
-    ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, Mode, Period,
-    PeriodSpan, TypeChange, TypeName, TypeOptions, TypeSpec, Usage, allocation,
+    Assignment, ErrorCode, History, IdRange, InstanceId, InstanceSpec, LoadPercentage, Mode,
+    Period, PeriodSpan, Seal, TypeChange, TypeName, TypeOptions, TypeSpec, Usage, allocation,
 };
 use idgen::ports::{NextRange, RangeStore, StoreError, WorkerIds, conformance};
 use mysql_async::prelude::Queryable;
@@ -51,6 +51,7 @@ on_both!(
     names_are_checked_byte_by_byte,
     highest_numbers_by_call,
     a_failure_in_the_middle_leaves_nothing,
+    a_refill_before_the_assignment_is_seen,
     refills_do_not_wait_for_changes,
     a_lock_that_is_held_too_long_is_unavailable,
     only_the_rights_that_it_needs,
@@ -652,6 +653,8 @@ async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
     let spec = TypeSpec::new(name("torn"));
     let store = with_type(&db, &spec).await;
     let instance = store.instances().await.unwrap()[0].id;
+    let other = InstanceSpec { name: "other".into(), url: "redis://o:1".into() };
+    store.add_instance(&other, "test").await.unwrap();
     store.next_range(request(&spec.name)).await.unwrap();
     let before = store.find_type(&spec.name).await.unwrap();
     let log = store.range_log(&spec.name, 9).await.unwrap();
@@ -668,6 +671,12 @@ async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
     let other = TypeSpec::new(name("torn-too"));
     store.create_type(&other, "test").await.unwrap_err();
     store.remove_instance("main", "test").await.unwrap_err();
+    store.begin_migration(&spec.name, "other", "test").await.unwrap_err();
+    let seal = Seal { generation: 0, target: InstanceId(instance.0 + 1) };
+    let assignment = Assignment { seal, history: Some(&history), rest_end: None };
+    store.assign_type(&spec.name, assignment, "test").await.unwrap_err();
+    store.drain_instance("main", Some("other"), "test").await.unwrap_err();
+    assert_eq!(store.instances().await.unwrap()[0].drain_to, None);
     assert_eq!(store.find_type(&spec.name).await.unwrap(), before);
     assert_eq!(store.range_log(&spec.name, 9).await.unwrap(), log);
     assert_eq!(store.latest_change().await.unwrap(), seen);
@@ -680,6 +689,56 @@ async fn a_failure_in_the_middle_leaves_nothing(server: &SqlServer) {
     server.sql(&db.name, "UPDATE idgen_type SET next_id = 1");
     let error = store.next_range(request(&spec.name)).await.unwrap_err();
     assert!(matches!(error, StoreError::Broken(_)), "{error:?}");
+}
+
+/// An assignment that waits for the type sees what was allocated meanwhile.
+async fn a_refill_before_the_assignment_is_seen(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("moving"));
+    let store = with_type(&db, &spec).await;
+    let other = InstanceSpec { name: "other".into(), url: "redis://o:1".into() };
+    let target = store.add_instance(&other, "test").await.unwrap().id;
+    let moving = store.begin_migration(&spec.name, "other", "test").await.unwrap();
+    let mut refill = admin(&db).await;
+    for step in [
+        "START TRANSACTION",
+        "SELECT id FROM idgen_type WHERE name = 'moving' FOR UPDATE",
+        "INSERT INTO idgen_range_log (type_id, start_id, end_id, at_ms, kind, owner, instance_id, history, floor_id) \
+         SELECT id, 1, 1001, 1, 'next', 'test', 1, 'a', 0 FROM idgen_type",
+        "UPDATE idgen_type SET next_id = 1001, history = 'a'",
+        "INSERT INTO idgen_type_history SELECT id, 'a', 1, 1 FROM idgen_type",
+    ] {
+        refill.query_drop(step).await.unwrap();
+    }
+    let assigning = tokio::spawn({
+        let (store, name) = (store.clone(), spec.name.clone());
+        let generation = moving.placement.generation;
+        async move {
+            let history = History::new("a");
+            let seal = Seal { generation, target };
+            let assignment = Assignment { seal, history: Some(&history), rest_end: Some(1) };
+            store.assign_type(&name, assignment, "test").await
+        }
+    });
+    // Until the server says that the call waits for the row of the type.
+    let waiting = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist \
+         WHERE db = '{}' AND info LIKE '%FROM idgen_type WHERE%FOR UPDATE%' AND id <> CONNECTION_ID()",
+        db.name
+    );
+    let bound = tokio::time::Instant::now() + Duration::from_secs(10);
+    while server.sql(&db.name, &waiting) == "0" {
+        assert!(tokio::time::Instant::now() < bound, "the call never came");
+    }
+    refill.query_drop("COMMIT").await.unwrap();
+    // It sees the history that is known on the other instance now.
+    let error = assigning.await.unwrap().unwrap_err();
+    assert!(matches!(error, StoreError::Superseded { .. }), "{error:?}");
+    let history = History::new("b");
+    let seal = Seal { generation: moving.placement.generation, target };
+    let assignment = Assignment { seal, history: Some(&history), rest_end: Some(1) };
+    let assigned = store.assign_type(&spec.name, assignment, "test").await.unwrap();
+    assert!(!assigned.keeps_rest, "a range above was allocated");
 }
 
 async fn refills_do_not_wait_for_changes(server: &SqlServer) {
@@ -736,11 +795,16 @@ async fn only_the_rights_that_it_needs(server: &SqlServer) {
         "DROP TABLE idgen_range_log",
         "CREATE TABLE mine (id INT)",
         "UPDATE idgen_types SET next_id = 1",
+        "UPDATE idgen_types SET instance_id = 2, generation = 9",
+        "UPDATE idgen_node_instances SET drain_to = NULL",
         "DROP PROCEDURE idgen_reserve",
         "SELECT * FROM mysql.user",
     ] {
         let number = errno(conn.query_drop(statement).await);
         assert!([1142, 1143, 1370, 1044, 1227].contains(&number), "{statement}: {number}");
+    }
+    for view in ["idgen_migrations", "idgen_node_instances"] {
+        conn.query_drop(format!("SELECT * FROM {view}")).await.expect(view);
     }
     let shown: Vec<String> = conn.query("SELECT url FROM idgen_instances").await.unwrap();
     assert_eq!(shown, ["redis://***@h:1"], "people do not see the password");

@@ -6,7 +6,7 @@ mod support;
 use idgen::adapters::mysql::schema::{self, Fault, Finding};
 use idgen::adapters::mysql::{MysqlOptions, MysqlStore, sql};
 use idgen::domain::{
-    InstanceSpec, Period, PeriodSpan, TypeChange, TypeName, TypeOptions, TypeSpec,
+    InstanceSpec, Period, PeriodSpan, Placement, TypeChange, TypeName, TypeOptions, TypeSpec,
 };
 use idgen::ports::{NextRange, RangeStore, StoreError};
 use support::sql_server::{SqlServer, TestDb};
@@ -40,7 +40,8 @@ on_both!(
     the_printed_script_makes_the_same,
     every_procedure_by_the_command_line_client,
     every_kind_by_the_command_line_client,
-    version_1_goes_on_as_version_2,
+    migrations_by_the_command_line_client,
+    older_versions_go_on,
 );
 
 fn objects() -> usize {
@@ -55,7 +56,7 @@ async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
 
     let first = schema::apply(&db.admin).await.unwrap();
     assert_eq!((first.from, first.to), (None, schema::current_version()));
-    assert_eq!(first.migrations, ["V1__strict_core", "V2__every_kind"]);
+    assert_eq!(first.migrations, ["V1__strict_core", "V2__every_kind", "V3__migration"]);
     assert_eq!((first.created.len(), first.unchanged), (objects(), 0));
     assert!(first.replaced.is_empty());
     let report = schema::check(&db.admin).await.unwrap();
@@ -473,6 +474,164 @@ async fn every_procedure_by_the_command_line_client(server: &SqlServer) {
     }
 }
 
+/// As [`BY_HAND`], for moving types between instances.
+const MIGRATIONS_BY_HAND: &[(&str, &str)] = &[
+    ("idgen_add_redis_instance('main', 'redis://main', 'ann')", "| 1 | main |"),
+    ("idgen_add_redis_instance('second', 'redis://second', 'ann')", "| 2 | second |"),
+    ("idgen_add_redis_instance('1', 'redis://third', 'ann')", "| 3 | 1 |"),
+    (
+        "idgen_create_type('order', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', NULL, NULL, 'ann')",
+        "| order | strict | active |",
+    ),
+    (
+        "idgen_begin_migration('order', 'main', 'ann')",
+        "ERROR 45116 (45000) at line 1: instance \"main\" has id type \"order\" already",
+    ),
+    (
+        "idgen_begin_migration('order', 'nope', 'ann')",
+        "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
+    ),
+    (
+        "idgen_begin_migration('order', NULL, 'ann')",
+        "ERROR 45002 (45000) at line 1: no Redis instance is called \"NULL\"",
+    ),
+    (
+        "idgen_begin_migration('nobody', 'second', 'ann')",
+        "ERROR 45001 (45000) at line 1: no id type is called \"nobody\"",
+    ),
+    (
+        "idgen_begin_migration('order', 'second', REPEAT('x', 129))",
+        "ERROR 45113 (45000) at line 1: actor has 129 characters; the limit is 128",
+    ),
+    ("idgen_begin_migration('order', '2', 'ann')", "| {} | 1 | 2 | NULL | 0 |"),
+    (
+        "idgen_begin_migration('order', 'second', 'ann')",
+        "ERROR 45014 (45000) at line 1: id type \"order\" is being moved to Redis instance 2: let that end, or undo it",
+    ),
+    (
+        "idgen_remove_redis_instance('second', 'ann')",
+        "ERROR 45010 (45000) at line 1: Redis instance \"second\" has 1 id types on their way to it",
+    ),
+    (
+        "idgen_undo_migration('order', 2, 'ann')",
+        "ERROR 45014 (45000) at line 1: this migration of id type \"order\" was finished or undone already",
+    ),
+    (
+        "idgen_undo_migration('order', NULL, 'ann')",
+        "ERROR 45146 (45000) at line 1: generation NULL is out of range: it must be from 0 to 9223372036854775806",
+    ),
+    ("idgen_undo_migration('order', 1, 'ann')", "| {} | 2 | NULL | NULL | 0 |"),
+    // A name goes before a number.
+    ("idgen_begin_migration('order', '1', 'ann')", "| {} | 3 | 3 | NULL | 0 |"),
+    (
+        "idgen_assign_type('order', 2, 2, 'bbb', NULL, 'ann')",
+        "ERROR 45014 (45000) at line 1: this migration of id type \"order\" was finished or undone already",
+    ),
+    (
+        "idgen_assign_type('order', 9, 3, 'bbb', NULL, 'ann')",
+        "ERROR 45002 (45000) at line 1: no Redis instance has the number 9",
+    ),
+    (
+        "idgen_assign_type('order', NULL, 3, 'bbb', NULL, 'ann')",
+        "ERROR 45116 (45000) at line 1: instance NULL is out of range: it must be from 1 to 9223372036854775807",
+    ),
+    (
+        "idgen_assign_type('order', 3, 9223372036854775807, 'bbb', NULL, 'ann')",
+        "ERROR 45146 (45000) at line 1: generation 9223372036854775807 is out of range: it must be from 0 to 9223372036854775806",
+    ),
+    (
+        "idgen_assign_type('order', 3, 3, 'b b', NULL, 'ann')",
+        "ERROR 45117 (45000) at line 1: history is not legal: it must be 1 to 64 letters, digits or _ . : -",
+    ),
+    (
+        "idgen_assign_type('order', 3, 3, 'bbb', 0, 'ann')",
+        "ERROR 45147 (45000) at line 1: rest_end 0 is out of range: it must be from 1 to 9223372036854775807",
+    ),
+    ("idgen_next_range('order', 1, 'aaa', NULL, NULL, 0, 'ann')", "| 1 | 1001 | 101 | 1000 |"),
+    ("idgen_assign_type('order', 3, 3, 'bbb', 1001, 'ann')", "| {} | 4 | NULL | 1 |"),
+    (
+        "idgen_next_range('order', 1, 'aaa', NULL, NULL, 0, 'ann')",
+        "ERROR 45008 (45000) at line 1: id type \"order\" is assigned to Redis instance 3, not 1",
+    ),
+    (
+        "idgen_assign_type('order', 2, 4, 'aaa', 1001, 'ann')",
+        "ERROR 45009 (45000) at line 1: history of id type \"order\" was succeeded by another one: the Redis server was replaced",
+    ),
+    ("idgen_drain_redis_instance('main', '2', 'ann')", "| 1 | main | redis://main | 0 | 2 |"),
+    (
+        "idgen_drain_redis_instance('second', 'second', 'ann')",
+        "ERROR 45116 (45000) at line 1: an instance cannot be drained to itself",
+    ),
+    (
+        "idgen_drain_redis_instance('second', 'main', 'ann')",
+        "ERROR 45116 (45000) at line 1: instance \"main\" is being drained: it takes no id types",
+    ),
+    (
+        "idgen_drain_redis_instance('nope', NULL, 'ann')",
+        "ERROR 45002 (45000) at line 1: no Redis instance is called \"nope\"",
+    ),
+    (
+        "idgen_remove_redis_instance('second', 'ann')",
+        "ERROR 45010 (45000) at line 1: Redis instance \"main\" is being drained to \"second\"",
+    ),
+    (
+        "idgen_create_type('item', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'main', NULL, NULL, 'ann')",
+        "ERROR 45116 (45000) at line 1: instance \"main\" is being drained: it takes no id types",
+    ),
+    (
+        "idgen_create_type('item', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ann')",
+        "| item | strict | active |",
+    ),
+    ("idgen_begin_migration('item', '1', 'ann')", "| {} | 1 | 3 | NULL | 0 |"),
+];
+
+async fn migrations_by_the_command_line_client(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    for (call, expected) in MIGRATIONS_BY_HAND {
+        let output = server.client(&db.name, &format!("CALL {call}"), &["--table"]);
+        let (shown, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let said = if output.status.success() { shown } else { error };
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{call}\nexpected {expected}\ngot {said}");
+    }
+    let types = "SELECT name, instance_id, generation, moving_to, moved_from, moved_ms = updated_ms, version \
+                 FROM idgen_types ORDER BY name";
+    let expected = "item\t2\t1\t3\tNULL\t0\t2\norder\t3\t4\tNULL\t1\t1\t5";
+    assert_eq!(server.sql(&db.name, types), expected);
+    let moving = "SELECT name, from_instance, to_instance, generation, \
+                  since_utc > UTC_TIMESTAMP() - INTERVAL 1 HOUR FROM idgen_migrations";
+    assert_eq!(server.sql(&db.name, moving), "item\tsecond\t1\t1\t1");
+    let audit = "SELECT action, subject_kind, subject, before_json, after_json FROM idgen_changes WHERE seq > 4";
+    let audit = server.sql(&db.name, audit).replace(' ', "");
+    let placed = |instance, to, generation, version| {
+        format!(
+            r#"{{"instance":{instance},"moving_to":{to},"generation":{generation},"version":{version}}}"#
+        )
+    };
+    let moved = |action, name, before: String, after: String| {
+        format!("{action}\ttype\t{name}\t{before}\t{after}")
+    };
+    let expected = [
+        moved("begin_migration", "order", placed(1, "null", 0, 1), placed(1, "2", 1, 2)),
+        moved("undo_migration", "order", placed(1, "2", 1, 2), placed(1, "null", 2, 3)),
+        moved("begin_migration", "order", placed(1, "null", 2, 3), placed(1, "3", 3, 4)),
+        "history\ttype\torder\tNULL\t{\"history\":\"aaa\"}".to_owned(),
+        moved("assign_type", "order", placed(1, "3", 3, 4), placed(3, "null", 4, 5)),
+        "drain_redis_instance\tinstance\tmain\t{\"drain_to\":null}\t{\"drain_to\":2}".to_owned(),
+    ];
+    // MySQL orders the members of an object anew.
+    let members = |line: &str| {
+        let mut parts: Vec<_> = line.split(['\t', ',', '{', '}']).map(str::to_owned).collect();
+        parts.sort();
+        parts
+    };
+    for (line, expected) in audit.lines().zip(&expected) {
+        assert_eq!(members(line), members(expected), "{line}");
+    }
+    assert_eq!(audit.lines().count(), expected.len() + 2, "and a creation and a beginning");
+}
+
 /// A key that is easy to find where it must not be.
 const KEY: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
 
@@ -669,18 +828,16 @@ async fn every_kind_by_the_command_line_client(server: &SqlServer) {
     assert_eq!(workers, "0\tnode-3\t5\t0\n1\tnode-2\t0\t0");
 }
 
-/// A database as version 1 made it, with a type that was used.
-fn version_1(server: &SqlServer) -> TestDb {
+/// A database as `version` made it, with a type that was used.
+fn older(server: &SqlServer, version: usize) -> TestDb {
     let db = TestDb::empty(server);
-    for statement in sql::statements(sql::MIGRATIONS[0].text) {
-        server.sql(&db.name, statement);
-    }
     let script = schema::print();
     let table = script.find("CREATE TABLE IF NOT EXISTS idgen_schema_history").unwrap();
-    let record = script.find("INSERT IGNORE INTO idgen_schema_history").unwrap();
-    for at in [table, record] {
+    let records = script.match_indices("INSERT IGNORE INTO idgen_schema_history");
+    for at in [table].into_iter().chain(records.map(|(at, _)| at).take(version)) {
         server.sql(&db.name, script[at..].split(";\n").next().unwrap());
     }
+    server.sql(&db.name, sql::MIGRATIONS[0].text);
     server.sql(
         &db.name,
         "INSERT INTO idgen_redis_instance VALUES (1, 'main', 'redis://h', 5); \
@@ -692,29 +849,41 @@ fn version_1(server: &SqlServer) -> TestDb {
            (8, 3, 4001, 5001, 77, 'next', 'node', 1, 'aaa', 1, 1, 0); \
          UPDATE idgen_counter SET value = 12",
     );
+    for later in &sql::MIGRATIONS[1..version] {
+        server.sql(&db.name, later.text);
+    }
     db
 }
 
-async fn version_1_goes_on_as_version_2(server: &SqlServer) {
+/// The same, after an `apply` that died after so many statements of the next migration.
+fn half_done(server: &SqlServer, version: usize, steps: usize) -> TestDb {
+    let db = older(server, version);
+    let statements = sql::statements(sql::MIGRATIONS[version].text).take(steps);
+    server.sql(&db.name, &statements.collect::<Vec<_>>().join(";\n"));
+    db
+}
+
+async fn older_versions_go_on(server: &SqlServer) {
     let order = TypeName::parse("order").unwrap();
-    let half_done = version_1(server);
-    for statement in sql::statements(sql::MIGRATIONS[1].text).take(6) {
-        // By one client each, so that a step that was not prepared fails.
-        if statement.contains("SET @idgen_step") {
-            let step = format!("{statement}; PREPARE s FROM @idgen_step; EXECUTE s");
-            server.sql(&half_done.name, &step);
-        }
-    }
-    for db in [version_1(server), half_done] {
+    for (version, db) in [
+        (1, older(server, 1)),
+        (1, half_done(server, 1, 6)),
+        (2, older(server, 2)),
+        (2, half_done(server, 2, 4)),
+        (2, half_done(server, 2, 7)),
+    ] {
         let report = schema::apply(&db.admin).await.unwrap();
-        assert_eq!((report.from, report.to), (Some(1), 2));
-        assert_eq!(report.migrations, ["V2__every_kind"]);
+        assert_eq!((report.from, report.to), (Some(version), 3));
+        let run = sql::MIGRATIONS[version as usize..].iter().map(|m| m.name);
+        assert_eq!(report.migrations, run.collect::<Vec<_>>());
         assert!(schema::check(&db.admin).await.unwrap().is_clean());
         db.create_account(server);
         let store = MysqlStore::connect(db.app.clone()).await.expect("a store");
         let record = store.find_type(&order).await.unwrap().expect("it is still there");
         assert_eq!((record.next_id, record.max_id, record.max_position), (5_001, 9_000, 9_000));
         assert_eq!(record.options, TypeOptions::default());
+        assert_eq!(record.placement, Placement::default());
+        assert_eq!(store.instances().await.unwrap()[0].drain_to, None);
         let log = store.range_log(&order, 9).await.unwrap();
         assert_eq!(log.iter().map(|e| e.range.start()).collect::<Vec<_>>(), [4_001, 1]);
         assert_eq!(store.find_range(&order, None, 4_000).await.unwrap().as_ref(), log.last());

@@ -71,9 +71,10 @@ BEGIN
     -- day on which this database comes back from a backup.
     UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
     SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    -- + 0: a bare variable is text to MariaDB.
     INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
       VALUES (v_seq, v_now, v_owner, 'reserve', 'type', v_name, NULL,
-        JSON_OBJECT('start_id', v_start, 'end_id', v_end));
+        JSON_OBJECT('start_id', v_start + 0, 'end_id', v_end + 0));
     COMMIT;
   END;
 

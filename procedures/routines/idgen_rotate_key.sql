@@ -53,9 +53,10 @@ BEGIN
     UPDATE idgen_type SET next_id = v_next, version = version + 1, updated_ms = v_now WHERE id = v_type;
     UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
     SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
+    -- + 0: a bare variable is text to MariaDB.
     INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)
-      VALUES (v_seq, v_now, v_actor, 'rotate_key', 'type', v_name, JSON_OBJECT('version', v_version),
-        JSON_OBJECT('from_slice', v_from, 'next_id', v_next, 'version', v_version + 1));
+      VALUES (v_seq, v_now, v_actor, 'rotate_key', 'type', v_name, JSON_OBJECT('version', v_version + 0),
+        JSON_OBJECT('from_slice', v_from + 0, 'next_id', v_next + 0, 'version', v_version + 1));
     COMMIT;
   END;
 

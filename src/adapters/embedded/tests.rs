@@ -9,8 +9,8 @@ use super::rows::sqlite;
 use super::store::{MIGRATIONS, migrate};
 use crate::adapters::system::SystemEntropy;
 use crate::domain::{
-    History, InstanceId, LoadPercentage, Mode, Opaque, OpaqueKey, State, TypeName, TypeOptions,
-    TypeRecord, TypeSpec,
+    Assignment, History, InstanceId, InstanceSpec, LoadPercentage, Mode, Opaque, OpaqueKey, Seal,
+    State, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{Entropy, conformance};
 use crate::ports::{NextRange, RangeStore, StoreError};
@@ -152,6 +152,19 @@ async fn keeps_what_the_first_version_wrote() {
     let next = store.next_range(NextRange::of(&name, "test")).await.unwrap().range;
     assert_eq!(next.start(), 2_005, "goes on above what it issued");
     assert!(store.give_back(&name, None, next).await.unwrap());
+
+    // Of its histories the current one was the last of its instance.
+    let other = InstanceSpec { name: "other".into(), url: "redis://h".into() };
+    let other = store.add_instance(&other, "test").await.unwrap().id;
+    let assign = async |generation, target, history: &str| {
+        let (seal, history) = (Seal { generation, target }, History::new(history));
+        let assignment = Assignment { seal, history: Some(&history), rest_end: None };
+        store.assign_type(&name, assignment, "test").await
+    };
+    assign(1, other, "there").await.unwrap();
+    let error = assign(2, InstanceId(1), "before").await.unwrap_err();
+    assert!(matches!(error, StoreError::Superseded { .. }), "{error:?}");
+    assign(2, InstanceId(1), "now").await.unwrap();
     check_references(&store).await;
 }
 
@@ -162,7 +175,7 @@ async fn check_references(store: &EmbeddedStore) {
         Ok((
             count("SELECT count(*) FROM pragma_foreign_key_check")?,
             count("SELECT foreign_keys FROM pragma_foreign_keys")?,
-            t.execute("INSERT INTO type_history VALUES ('nobody', 'x')", []).is_err(),
+            t.execute("INSERT INTO type_history VALUES (9, 'nobody', 'x', 1)", []).is_err(),
         ))
     });
     assert_eq!(found.await.unwrap(), (0, 1, true));
