@@ -199,7 +199,7 @@ impl Cluster {
             }
             Err(error) => {
                 if wants_new_connection(&error) {
-                    node.server.drop_connection(number).await;
+                    node.server.drop_connection(number, dialer).await;
                 }
                 Err(error)
             }

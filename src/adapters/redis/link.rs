@@ -63,7 +63,6 @@ const MOST_REDIRECTIONS: usize = 3;
 pub(super) struct Link {
     target: Target,
     dialer: Dialer,
-    broken: Notify,
 }
 
 enum Target {
@@ -89,7 +88,7 @@ impl Link {
             }
             _ => None,
         };
-        let dialer = Dialer { timeout: options.timeout, authorities };
+        let dialer = Dialer { timeout: options.timeout, authorities, broken: Notify::new() };
         let clients = |login: &Login, endpoints: &[Endpoint]| {
             let made = endpoints.iter().map(|at| dialer.client(&login.url(at)));
             made.collect::<RedisResult<Vec<Client>>>().map_err(malformed)
@@ -111,7 +110,7 @@ impl Link {
                 Target::Cluster(Cluster::new(nodes, login))
             }
         };
-        Ok(Link { target, dialer, broken: Notify::new() })
+        Ok(Link { target, dialer })
     }
 
     /// Runs `call`, within the time limit. Never runs it twice: whether it
@@ -165,10 +164,8 @@ impl Link {
         if let Target::Cluster(cluster) = &self.target {
             cluster.distrust();
         }
-        if let Some((server, number)) = last
-            && server.drop_connection(number).await
-        {
-            self.broken.notify_one();
+        if let Some((server, number)) = last {
+            server.drop_connection(number, &self.dialer).await;
         }
     }
 
@@ -178,13 +175,13 @@ impl Link {
             Target::One(server) => server.reset(),
             Target::Cluster(cluster) => cluster.distrust(),
         }
-        self.broken.notify_one();
+        self.dialer.broken.notify_one();
     }
 
     /// Returns when a connection was dropped since the last time: whatever else
     /// is connected to that server had better look, too.
     pub(super) async fn broken(&self) {
-        self.broken.notified().await;
+        self.dialer.broken.notified().await;
     }
 
     /// A subscription to `channel`, within the time limit.

@@ -56,16 +56,16 @@ impl SentinelGroup {
     /// The epoch of the configuration that the Sentinel knows, and the master in it.
     async fn ask(&self, sentinel: &Client, dialer: &Dialer) -> RedisResult<(u64, Endpoint)> {
         let mut connection = dialer.connect(sentinel).await?;
-        let about: HashMap<String, String> = redis::cmd("SENTINEL")
-            .arg("MASTER")
-            .arg(&self.name)
-            .query_async(&mut connection)
-            .await?;
-        let number = |field: &str| about.get(field)?.parse::<u64>().ok();
+        // The first command has the epoch. But its address is the old one until
+        // all replicas follow the new master, which the second names at once.
+        let mut both = redis::pipe();
+        both.cmd("SENTINEL").arg("MASTER").arg(&self.name);
+        both.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name);
+        let (about, address): (HashMap<String, String>, Option<(String, u16)>) =
+            both.query_async(&mut connection).await?;
         let read = || {
-            let port = u16::try_from(number("port")?).ok()?;
-            let host = about.get("ip")?.clone();
-            Some((number("config-epoch")?, Endpoint { host, port }))
+            let (host, port) = address?;
+            Some((about.get("config-epoch")?.parse().ok()?, Endpoint { host, port }))
         };
         read().ok_or_else(|| {
             RedisError::from((ErrorKind::UnexpectedReturnType, "SENTINEL MASTER lacks a field"))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, TlsCertificates};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 use super::sentinel::SentinelGroup;
@@ -23,6 +23,8 @@ pub(super) struct Dialer {
     pub(super) timeout: Duration,
     /// The authorities for TLS in PEM; `None` trusts those of the system.
     pub(super) authorities: Option<Vec<u8>>,
+    /// Told whenever a connection was found to be of no more use.
+    pub(super) broken: Notify,
 }
 
 impl Dialer {
@@ -129,10 +131,12 @@ impl Server {
         self.slot.try_lock().is_ok_and(|slot| slot.live.is_some())
     }
 
-    /// Forgets the connection of that number; false where it is gone already.
-    pub(super) async fn drop_connection(&self, number: u64) -> bool {
+    /// Forgets the connection of that number, unless it is gone already.
+    pub(super) async fn drop_connection(&self, number: u64, dialer: &Dialer) {
         let mut slot = self.slot.lock().await;
-        slot.number == number && slot.live.take().is_some()
+        if slot.number == number && slot.live.take().is_some() {
+            dialer.broken.notify_one();
+        }
     }
 
     /// Forgets the connection. Does not wait: while somebody connects, there is
