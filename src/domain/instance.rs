@@ -111,11 +111,10 @@ impl fmt::Debug for InstanceRecord {
 /// after `//` and the last `@` goes. So does what follows a `?`: somebody may have put a
 /// password there.
 pub fn redact_url(url: &str) -> String {
-    let (address, query) = match url.rfind('@').map_or(0, |at| at + 1) {
-        after => match url[after..].find('?') {
-            Some(question) => (&url[..after + question], "?***"),
-            None => (url, ""),
-        },
+    let after = url.rfind('@').map_or(0, |at| at + 1);
+    let (address, query) = match url[after..].find('?') {
+        Some(question) => (&url[..after + question], "?***"),
+        None => (url, ""),
     };
     redact_account(address) + query
 }

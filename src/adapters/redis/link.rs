@@ -68,7 +68,7 @@ pub(super) struct Link {
 enum Target {
     /// One server, or the one that is the master of a group.
     One(Arc<Server>),
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
 }
 
 impl Link {
@@ -107,7 +107,7 @@ impl Link {
             }
             RedisUrl::Cluster { nodes, login } => {
                 clients(&login, &nodes)?;
-                Target::Cluster(Cluster::new(nodes, login))
+                Target::Cluster(Box::new(Cluster::new(nodes, login)))
             }
         };
         Ok(Link { target, dialer })
