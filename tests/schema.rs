@@ -281,7 +281,7 @@ const BY_HAND: &[(&str, &str)] = &[
     ),
     (
         "idgen_add_redis_instance('main', 'http://redis', 'ann')",
-        "ERROR 45119 (45000) at line 1: url of a Redis instance must begin with redis:// or rediss:// and have at most 1024 bytes",
+        "ERROR 45119 (45000) at line 1: url of a Redis instance must begin with redis[s]://, redis[s]+sentinel:// or redis[s]+cluster://, at most 1024 bytes",
     ),
     (
         "idgen_add_redis_instance('main', 'redis://:secret@redis:6379/0', 'ann')",

@@ -16,10 +16,11 @@ BEGIN
   SET v_name = p_name;
   CALL idgen_check_person('actor', p_actor, v_actor);
   IF p_url IS NULL OR LENGTH(p_url) > 1024
-    OR NOT (LEFT(p_url, 8) = 'redis://' OR LEFT(p_url, 9) = 'rediss://' OR LEFT(p_url, 9) = 'memory://')
+    OR NOT (SUBSTRING_INDEX(p_url, '://', 1) IN ('redis', 'rediss', 'redis+sentinel',
+      'rediss+sentinel', 'redis+cluster', 'rediss+cluster', 'memory') AND LOCATE('://', p_url) > 0)
   THEN
     SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45119,
-      MESSAGE_TEXT = 'url of a Redis instance must begin with redis:// or rediss:// and have at most 1024 bytes';
+      MESSAGE_TEXT = 'url of a Redis instance must begin with redis[s]://, redis[s]+sentinel:// or redis[s]+cluster://, at most 1024 bytes';
   END IF;
 
   BEGIN

@@ -26,8 +26,9 @@ pub enum RedisCommand {
 pub struct AddArgs {
     /// Its name: 1 to 128 letters, digits or _ . : -
     name: String,
-    /// redis:// or rediss:// URL; `-` reads it from standard input, so that a
-    /// password does not show in the list of processes
+    /// redis://, redis+sentinel:// or redis+cluster:// URL (rediss for TLS); `-` reads
+    /// it from standard input, so that a password does not show in the list of
+    /// processes
     address: String,
     /// Register it even if it does not answer now
     #[arg(long)]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::setting::{Kind, Setting};
-use crate::domain::InstanceSpec;
+use crate::domain::{InstanceSpec, RedisUrl};
 
 const URL: Setting = Setting {
     key: "redis.url",
     flag: Some("redis"),
     env: "IDGEN_REDIS",
-    kind: Kind::Url { schemes: &["redis://", "rediss://"] },
+    kind: Kind::Url { schemes: &RedisUrl::SCHEMES },
     meaning: "Registered as the instance `default` where the range store has no instance yet; \
               later ones are added with `idgen redis add`",
 };

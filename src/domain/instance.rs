@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Error, ErrorCode};
+use super::{Error, ErrorCode, RedisUrl};
 
 /// The number of a Redis instance in the range store; at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ impl fmt::Display for InstanceId {
 pub struct InstanceSpec {
     /// Its name: the rule of type names.
     pub name: String,
-    /// `redis://` or `rediss://` URL, with user and password where needed.
+    /// A [`RedisUrl`], with user and password where needed.
     pub url: String,
 }
 
@@ -41,16 +41,14 @@ impl InstanceSpec {
                  with a letter or digit",
             ));
         }
-        let known = ["redis://", "rediss://", "memory://"];
-        if self.url.len() > Self::MAX_URL || !known.iter().any(|s| self.url.starts_with(s)) {
+        if self.url.len() > Self::MAX_URL {
             return Err(Error::invalid(
                 "url",
-                format!(
-                    "url of a Redis instance must begin with redis:// or rediss:// and have at \
-                     most {} bytes",
-                    Self::MAX_URL
-                ),
+                format!("url of a Redis instance must have at most {} bytes", Self::MAX_URL),
             ));
+        }
+        if !self.url.starts_with(InstanceRecord::MEMORY_URL) {
+            RedisUrl::parse(&self.url)?;
         }
         Ok(())
     }
@@ -147,9 +145,19 @@ impl fmt::Debug for InstanceRecord {
 /// `url` with its password, if any, replaced by `***`, for logs, pages and errors.
 ///
 /// Works on text, not on a parsed URL, because it must also hide the password
-/// of a URL that does not parse: everything between the first `:` after `//`
-/// and the last `@` goes, and without an `@` nothing can be a password.
+/// of a URL that does not parse: everything between the first `:`, `/` or `?`
+/// after `//` and the last `@` goes. So does what follows a `?`: somebody may have put a
+/// password there.
 pub fn redact_url(url: &str) -> String {
+    let after = url.rfind('@').map_or(0, |at| at + 1);
+    let (address, query) = match url[after..].find('?') {
+        Some(question) => (&url[..after + question], "?***"),
+        None => (url, ""),
+    };
+    redact_account(address) + query
+}
+
+fn redact_account(url: &str) -> String {
     let Some(scheme_end) = url.find("//").map(|i| i + 2) else {
         return match url.rfind('@') {
             Some(at) => format!("***{}", &url[at..]),
@@ -160,9 +168,11 @@ pub fn redact_url(url: &str) -> String {
     match rest.rfind('@') {
         None => url.to_owned(),
         Some(at) => {
-            let user = rest[..at].split(':').next().unwrap_or_default();
-            let colon = if rest[..at].contains(':') { ":***" } else { "" };
-            format!("{}{user}{colon}{}", &url[..scheme_end], &rest[at..])
+            let (user, hidden) = match rest[..at].find([':', '/', '?']) {
+                Some(end) => (&rest[..end], ":***"),
+                None => (&rest[..at], ""),
+            };
+            format!("{}{user}{hidden}{}", &url[..scheme_end], &rest[at..])
         }
     }
 }
@@ -180,6 +190,12 @@ mod tests {
             ("mysql://app:p%40ss@h/idgen", "mysql://app:***@h/idgen"),
             ("redis://user@h", "redis://user@h"),
             ("app:secret@h/idgen", "***@h/idgen"),
+            ("redis+sentinel://u:secret@s:secret@a,b/g/1", "redis+sentinel://u:***@a,b/g/1"),
+            ("redis+sentinel://@s:secret@a,b/g", "redis+sentinel://@s:***@a,b/g"),
+            ("rediss+cluster://:sec?ret@a,b:1", "rediss+cluster://:***@a,b:1"),
+            ("redis+sentinel://a/g?sentinel_password=secret", "redis+sentinel://a/g?***"),
+            ("redis://u:secret@h/0?password=secret", "redis://u:***@h/0?***"),
+            ("redis://h/0?password=secret@home", "redis://h:***@home"),
         ] {
             assert_eq!(redact_url(url), shown);
         }
@@ -189,6 +205,10 @@ mod tests {
     fn only_redis_urls() {
         let spec = |name: &str, url: &str| InstanceSpec { name: name.into(), url: url.into() };
         assert!(spec("main", "redis://h:1").validate().is_ok());
+        assert!(spec("main", "redis+sentinel://h:1/g").validate().is_ok());
+        assert!(spec("main", "rediss+cluster://h:1,i:1").validate().is_ok());
+        let error = spec("main", "redis+sentinel://h:1").validate().unwrap_err();
+        assert_eq!(error.field, Some("url"));
         assert_eq!(spec("main", "http://h").validate().unwrap_err().field, Some("url"));
         assert_eq!(spec("m n", "redis://h").validate().unwrap_err().field, Some("name"));
     }

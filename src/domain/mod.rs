@@ -20,6 +20,7 @@ pub mod opaque;
 pub mod options;
 pub mod prefetch;
 pub mod range;
+pub mod redis_url;
 pub mod sizing;
 pub mod snowflake;
 
@@ -33,4 +34,5 @@ pub use name::TypeName;
 pub use opaque::{OpaqueKey, SliceKey};
 pub use options::{AtLimit, OnRedisLoss, Opaque, Sites, TypeOptions};
 pub use range::IdRange;
+pub use redis_url::RedisUrl;
 pub use sizing::Usage;

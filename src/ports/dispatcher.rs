@@ -400,7 +400,9 @@ pub trait Dispatcher: Send + Sync {
     /// server at the other end was replaced.
     async fn reset(&self);
 
-    /// Whether it answers, and its history now.
+    /// Whether it answers, and its history now. Where types are on several
+    /// servers, this is something that changes with any of them: the history of
+    /// a type is the one in its [`view`](Self::view).
     async fn history(&self) -> Result<History, DispatchError>;
 }
 

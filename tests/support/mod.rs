@@ -6,6 +6,7 @@ pub mod mariadb;
 pub mod mysql8;
 pub mod node;
 pub mod redis;
+pub mod redis_groups;
 pub mod sql_server;
 pub mod tls;
 

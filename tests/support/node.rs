@@ -211,11 +211,16 @@ impl Cluster {
 
     /// Starts a node of the cluster.
     pub fn node(&self) -> Node {
+        self.node_on(&self.redis.url())
+    }
+
+    /// Starts a node that registers the Redis at `url`, if it is the first one.
+    pub fn node_on(&self, url: &str) -> Node {
         Node::start(&[
             "--mysql",
             &self.db.app.url,
             "--redis",
-            &self.redis.url(),
+            url,
             "--data",
             self.folder.path().to_str().expect("UTF-8"),
         ])

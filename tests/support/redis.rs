@@ -24,12 +24,28 @@ impl RedisServer {
 
     /// Starts a server with further arguments, such as `["--requirepass", "x"]`.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let mut server = RedisServer {
+        let mut server = Self::stopped(arguments);
+        server.start_again();
+        server
+    }
+
+    fn stopped(arguments: &[&str]) -> Self {
+        RedisServer {
             folder: TempFolder::new("redis"),
             port: free_port(),
             arguments: arguments.iter().map(|a| a.to_string()).collect(),
             child: None,
-        };
+        }
+    }
+
+    /// Starts a server for a cluster: it needs a second port, 10 000 above, which
+    /// must not be one that the kernel takes for outgoing connections, either.
+    pub fn start_cluster_node(arguments: &[&str]) -> Self {
+        let is_free = |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        let mut server = Self::stopped(arguments);
+        while server.port >= 22_768 || !is_free(server.port + 10_000) {
+            server.port = free_port();
+        }
         server.start_again();
         server
     }

@@ -1,4 +1,5 @@
-//! News from peers, over a connection of its own.
+//! News from peers, over a connection of its own: to the server that the link is
+//! connected to, or to any master of a cluster, where news goes to all servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +40,7 @@ pub(super) fn decode(message: &str) -> Option<Announcement> {
 /// Hands messages on until it is aborted.
 pub(super) async fn listen(link: Arc<Link>, listeners: broadcast::Sender<Announcement>) {
     loop {
-        if let Ok(mut subscription) = link.client().get_async_pubsub().await
-            && subscription.subscribe(CHANNEL).await.is_ok()
-        {
+        if let Ok(mut subscription) = link.subscribe(CHANNEL).await {
             // No receiver is no error: then nobody waits for news.
             let _ = listeners.send(Announcement::Resumed);
             let mut messages = subscription.on_message();

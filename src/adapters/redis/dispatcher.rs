@@ -40,7 +40,8 @@ struct Scripts {
 }
 
 impl RedisDispatcher {
-    /// A dispatcher on the server at `url`. Does not wait for a connection.
+    /// A dispatcher on whatever `url` names: a server, the master of a Sentinel
+    /// group, or a Redis Cluster. Does not wait for a connection.
     /// Fails only for a URL that can never work. Needs a tokio runtime.
     pub fn new(url: &str, options: &RedisOptions) -> Result<Self, Error> {
         let link = Arc::new(Link::new(url, options)?);
@@ -427,15 +428,6 @@ impl Dispatcher for RedisDispatcher {
     }
 
     async fn history(&self) -> Result<History, DispatchError> {
-        let info: String = self
-            .link
-            .run(async |connection| {
-                redis::cmd("INFO").arg("replication").query_async(connection).await
-            })
-            .await?;
-        info.lines()
-            .find_map(|line| line.strip_prefix("master_replid:"))
-            .map(|replid| History::new(replid.trim()))
-            .ok_or_else(|| broken("INFO replication", "no master_replid"))
+        self.link.history().await
     }
 }

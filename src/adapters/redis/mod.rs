@@ -1,15 +1,21 @@
-//! A Redis (6.2 and later) or Valkey server as a dispatcher.
+//! Redis (6.2 and later) or Valkey as a dispatcher: one server, the master of a
+//! Sentinel group, or a Redis Cluster.
 //!
 //! One hash per type, `idgen:{name}`, and beside it the refill lock
 //! `idgen:{name}:lock`, the leases that it is a witness of,
 //! `idgen:{name}:leases`, and what is remembered under request keys,
 //! `idgen:{name}:request:KEY`; news on the channel `idgen:events`. The names and
-//! the fields are documented in `docs/redis.md`: peers and operators read them. Everything that decides is a script, so that it is atomic; the
-//! history (`master_replid`) is read inside the script that relies on it.
+//! the fields are documented in `docs/redis.md`: peers and operators read them.
+//! Everything that decides is a script, so that it is atomic; the history
+//! (`master_replid`) is read inside the script that relies on it.
 
 mod channel;
+mod cluster;
 mod dispatcher;
 mod link;
+mod majority;
+mod sentinel;
+mod server;
 
 pub use dispatcher::RedisDispatcher;
 pub use link::RedisOptions;
@@ -18,6 +24,9 @@ use crate::domain::TypeName;
 
 /// The channel for news.
 pub const CHANNEL: &str = "idgen:events";
+
+/// How each key begins; then come the type's name and a `}`.
+const KEY_PREFIX: &[u8] = b"idgen:{";
 
 /// The hash of a type. The braces make the name alone decide about the
 /// cluster slot, so that all keys of a type are always on one server.

@@ -7,6 +7,7 @@
 mod machine;
 mod mysql;
 mod redis;
+mod redis_groups;
 
 use std::time::Duration;
 

@@ -1,19 +1,31 @@
-//! Checks of a Redis server.
+//! Checks of a Redis server, alone or in a group (`redis_groups`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::{Client, Connection, RedisError, TlsCertificates};
 
-use super::{Check, Verdict, clock, now_ms, stopwatch};
+use super::{Check, Verdict, clock, now_ms, redis_groups, stopwatch};
 use crate::config::RedisSettings;
+use crate::domain::RedisUrl;
 use crate::domain::instance::redact_url;
 
-const PART: &str = "redis";
+pub(super) const PART: &str = "redis";
+
+/// What a server is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The one server of an instance.
+    Alone,
+    /// A master of a Sentinel group or a cluster.
+    Master,
+    /// A replica there.
+    Replica,
+}
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Facts {
+pub(super) struct Facts {
     /// The fields of `INFO`.
     info: BTreeMap<String, String>,
     /// The answers to `CONFIG GET`; empty where the account may not ask.
@@ -38,17 +50,28 @@ pub(super) fn checks(settings: &RedisSettings, registered: Vec<String>) -> Vec<C
 }
 
 fn check(url: &str, settings: &RedisSettings) -> Vec<Check> {
-    match gather(url, settings) {
-        Ok(facts) => judge(&facts, url),
-        Err(why) => {
-            let found = format!("{}: {why}", redact_url(url));
-            vec![
-                Check::ok(PART, "connection", found).with(
-                    Verdict::Fail,
-                    "check that the server runs, and the URL, user and password",
-                ),
-            ]
+    let shown = redact_url(url);
+    match RedisUrl::parse(url) {
+        Ok(RedisUrl::Server(url)) => server(&url, &shown, Place::Alone, settings),
+        Ok(RedisUrl::Sentinel { sentinels, sentinel_login, group, login }) => {
+            redis_groups::sentinel(&sentinels, &sentinel_login, &group, &login, settings)
         }
+        Ok(RedisUrl::Cluster { nodes, login }) => redis_groups::cluster(&nodes, &login, settings),
+        Err(error) => vec![
+            Check::ok(PART, "connection", format!("{shown}: {}", error.message))
+                .with(Verdict::Fail, "register the instance with a URL that can work"),
+        ],
+    }
+}
+
+/// Checks one server by its plain URL.
+pub(super) fn server(url: &str, shown: &str, place: Place, settings: &RedisSettings) -> Vec<Check> {
+    match gather(url, settings) {
+        Ok(facts) => judge(&facts, shown, place),
+        Err(why) => vec![
+            Check::ok(PART, "connection", format!("{shown}: {why}"))
+                .with(Verdict::Fail, "check that the server runs, and the URL, user and password"),
+        ],
     }
 }
 
@@ -77,7 +100,8 @@ fn gather(url: &str, settings: &RedisSettings) -> Result<Facts, String> {
     })
 }
 
-fn connect(url: &str, settings: &RedisSettings) -> Result<Connection, String> {
+/// Connects to a plain URL, within the time limit.
+pub(super) fn connect(url: &str, settings: &RedisSettings) -> Result<Connection, String> {
     // Fails only when a provider is chosen already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = match &settings.ca_file {
@@ -99,37 +123,58 @@ fn connect(url: &str, settings: &RedisSettings) -> Result<Connection, String> {
     Ok(connection)
 }
 
-fn parse_info(text: &str) -> BTreeMap<String, String> {
+pub(super) fn parse_info(text: &str) -> BTreeMap<String, String> {
     text.lines()
         .filter_map(|line| line.trim_end().split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
-fn judge(facts: &Facts, url: &str) -> Vec<Check> {
+pub(super) fn judge(facts: &Facts, shown: &str, place: Place) -> Vec<Check> {
     let info = |name: &str| facts.info.get(name).map_or("", String::as_str);
     let config = |name: &str| facts.config.get(name).map(String::as_str);
-    let answers = format!("{} answers in {:?}", redact_url(url), facts.round_trip);
-    vec![
-        Check::ok(PART, "connection", answers),
-        version(info("redis_version")),
-        role(info("role")),
-        cluster(info("cluster_enabled")),
+    let number = |name: &str| config(name).and_then(|text| text.parse::<u32>().ok());
+    let answers = format!("{shown} answers in {:?}", facts.round_trip);
+    let mut checks = vec![Check::ok(PART, "connection", answers), version(info("redis_version"))];
+    match place {
+        Place::Alone => checks.extend([role(info("role")), cluster(info("cluster_enabled"))]),
+        Place::Master => checks.push(role(info("role"))),
+        Place::Replica => checks.push(in_step(info("master_link_status"))),
+    }
+    checks.extend([
         eviction(config("maxmemory-policy").unwrap_or(info("maxmemory_policy"))),
         persistence(
             config("appendonly").map_or(info("aof_enabled") == "1", |value| value == "yes"),
             config("save"),
         ),
-        replicas(config("min-replicas-to-write"), info("connected_slaves")),
-        clock(PART, facts.skew_ms, facts.round_trip),
-    ]
+    ]);
+    let min_to_write = number("min-replicas-to-write");
+    // An older one fails its own check.
+    let scripts_obey = !((6, 2)..(7, 0)).contains(&version_number(info("redis_version")));
+    checks.push(match place {
+        Place::Replica => promoted(min_to_write),
+        _ => {
+            let connected = info("connected_slaves").parse().unwrap_or(0);
+            replicas(min_to_write, connected, scripts_obey, place)
+        }
+    });
+    checks.push(clock(PART, facts.skew_ms, facts.round_trip));
+    if place != Place::Alone {
+        for check in checks.iter_mut().skip(1) {
+            check.found = format!("{shown}: {}", check.found);
+        }
+    }
+    checks
+}
+
+fn version_number(found: &str) -> (u32, u32) {
+    let mut parts = found.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
 fn version(found: &str) -> Check {
-    let mut parts = found.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
-    let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     Check::ok(PART, "version", found).unless(
-        number >= (6, 2),
+        version_number(found) >= (6, 2),
         Verdict::Fail,
         "the scripts need Redis 6.2 or Valkey at least",
     )
@@ -148,7 +193,16 @@ fn cluster(enabled: &str) -> Check {
     Check::ok(PART, "kind", found).unless(
         enabled != "1",
         Verdict::Warn,
-        "this version talks to one server: types whose slot is on another one will fail",
+        "register it with a redis+cluster:// URL: by this one only types are served whose hash \
+         slot is on this server",
+    )
+}
+
+fn in_step(link: &str) -> Check {
+    Check::ok(PART, "replica", format!("link to its master {link}")).unless(
+        link == "up",
+        Verdict::Warn,
+        "it cannot take over as it is: see whether it loads, and masteruser and masterauth",
     )
 }
 
@@ -185,35 +239,49 @@ fn persistence(append_only: bool, save: Option<&str>) -> Check {
     )
 }
 
-fn replicas(min_to_write: Option<&str>, connected: &str) -> Check {
-    let connected: u32 = connected.parse().unwrap_or(0);
-    let min = min_to_write.and_then(|text| text.parse::<u32>().ok());
-    let name = "split brain";
+/// What `min-replicas-to-write 1` buys, and what it costs.
+const ORDER_IN_SPLIT_BRAIN: &str = "set min-replicas-to-write 1, with min-replicas-max-lag below the time of a fail-over: it buys \
+     order, not uniqueness, which never is in danger. Without it, a master that is cut off from its \
+     replicas, but still reached by some nodes, hands out ids for up to a second that are unique, \
+     but lower than others given meanwhile. It costs availability: a master whose replicas are away \
+     refuses every write";
+
+fn replicas(min: Option<u32>, connected: u32, scripts_obey: bool, place: Place) -> Check {
+    let found = match min {
+        Some(min) => format!("min-replicas-to-write {min} with {connected} replicas"),
+        None => format!("min-replicas-to-write cannot be read, with {connected} replicas"),
+    };
+    let check = Check::ok(PART, "split brain", found);
     match (connected, min) {
-        (0, Some(0) | None) => Check::ok(PART, name, "no replicas"),
-        (_, None) => Check::ok(PART, name, "min-replicas-to-write cannot be read").with(
-            Verdict::Warn,
-            "make sure that min-replicas-to-write is at least 1, so that a server that is cut off \
-             from its replicas stops handing out ids",
+        (0, Some(0) | None) if place == Place::Alone => check,
+        (0, Some(0) | None) => check
+            .with(Verdict::Warn, "it has no replica, so nothing takes over when it fails: add one"),
+        (_, Some(min)) if connected < min => check.with(
+            Verdict::Fail,
+            "too few replicas are connected, so Redis refuses every write: start them, or \
+             lower min-replicas-to-write",
         ),
-        (_, Some(0)) => {
-            let found = format!("min-replicas-to-write 0 with {connected} replicas");
-            Check::ok(PART, name, found).with(
-                Verdict::Warn,
-                "set min-replicas-to-write 1: otherwise, for up to a second after a failover, \
-                 nodes that still reach the old primary get ids out of order (never twice)",
-            )
-        }
-        (_, Some(min)) => {
-            let found = format!("min-replicas-to-write {min} with {connected} replicas");
-            Check::ok(PART, name, found).unless(
-                connected >= min,
-                Verdict::Fail,
-                "too few replicas are connected, so Redis refuses every write: start them, or \
-                 lower min-replicas-to-write",
-            )
-        }
+        _ if !scripts_obey => check.with(
+            Verdict::Warn,
+            "before Redis 7.0, min-replicas-to-write does not hold inside scripts: a master that \
+             is cut off can hand out ids out of order (never twice) for up to a second",
+        ),
+        (_, Some(0) | None) => check.with(Verdict::Warn, ORDER_IN_SPLIT_BRAIN),
+        _ => check,
     }
+}
+
+/// A replica brings its own setting when it becomes master.
+fn promoted(min: Option<u32>) -> Check {
+    let found = match min {
+        Some(min) => format!("min-replicas-to-write {min} once it is promoted"),
+        None => "min-replicas-to-write cannot be read".to_owned(),
+    };
+    Check::ok(PART, "split brain", found).unless(
+        min.is_some_and(|min| min > 0),
+        Verdict::Warn,
+        ORDER_IN_SPLIT_BRAIN,
+    )
 }
 
 #[cfg(test)]
@@ -240,13 +308,13 @@ mod tests {
     #[test]
     fn a_good_server_is_ok_even_where_it_hides_its_config() {
         let mut facts = good();
-        for check in judge(&facts, "redis://:s3cr3t@h") {
+        for check in judge(&facts, &redact_url("redis://:s3cr3t@h"), Place::Alone) {
             assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
             assert!(!check.found.contains("s3cr3t"));
         }
         facts.config.clear();
         facts.info.insert("connected_slaves".into(), "0".into());
-        for check in judge(&facts, "redis://h") {
+        for check in judge(&facts, "redis://h", Place::Alone) {
             assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
         }
     }
@@ -260,7 +328,7 @@ mod tests {
         fn config(facts: &mut Facts, name: &str, value: &str) {
             facts.config.insert(name.into(), value.into());
         }
-        let cases: [(&str, Verdict, Break); 10] = [
+        let cases: [(&str, Verdict, Break); 11] = [
             ("version", Verdict::Fail, |f| info(f, "redis_version", "6.0.16")),
             ("version", Verdict::Fail, |f| info(f, "redis_version", "?")),
             ("role", Verdict::Fail, |f| info(f, "role", "slave")),
@@ -279,6 +347,7 @@ mod tests {
             ("split brain", Verdict::Warn, |f| {
                 config(f, "min-replicas-to-write", "0");
             }),
+            ("split brain", Verdict::Warn, |f| info(f, "redis_version", "6.2.14")),
             ("split brain", Verdict::Fail, |f| {
                 config(f, "min-replicas-to-write", "2");
             }),
@@ -287,7 +356,7 @@ mod tests {
         for (name, verdict, change) in cases {
             let mut facts = good();
             change(&mut facts);
-            let bad: Vec<Check> = judge(&facts, "redis://h")
+            let bad: Vec<Check> = judge(&facts, "redis://h", Place::Alone)
                 .into_iter()
                 .filter(|check| check.verdict != Verdict::Ok)
                 .collect();
@@ -295,6 +364,30 @@ mod tests {
             assert_eq!((bad[0].name, bad[0].verdict), (name, verdict));
             assert!(!bad[0].advice.is_empty());
         }
+    }
+
+    #[test]
+    fn a_master_needs_a_replica_and_a_replica_its_master() {
+        let bad = |facts: &Facts, place| {
+            let checks = judge(facts, "h:1", place);
+            let bad = checks.into_iter().filter(|check| check.verdict != Verdict::Ok);
+            bad.map(|check| (check.name, check.verdict)).collect::<Vec<_>>()
+        };
+        let mut facts = good();
+        facts.info.insert("cluster_enabled".into(), "1".into());
+        assert_eq!(bad(&facts, Place::Master), []);
+        facts.info.insert("connected_slaves".into(), "0".into());
+        facts.config.insert("min-replicas-to-write".into(), "0".into());
+        assert_eq!(bad(&facts, Place::Master), [("split brain", Verdict::Warn)]);
+
+        facts.info.insert("role".into(), "slave".into());
+        assert_eq!(
+            bad(&facts, Place::Replica),
+            [("replica", Verdict::Warn), ("split brain", Verdict::Warn)]
+        );
+        facts.info.insert("master_link_status".into(), "up".into());
+        facts.config.insert("min-replicas-to-write".into(), "1".into());
+        assert_eq!(bad(&facts, Place::Replica), []);
     }
 
     #[test]

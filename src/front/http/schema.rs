@@ -399,7 +399,7 @@ pub(super) fn checked_instance(name: String, url: String) -> Result<InstanceSpec
     if spec.url.starts_with("memory:") {
         return Err(Error::invalid(
             "url",
-            "url of a Redis instance must begin with redis:// or rediss://",
+            "url memory:// is the embedded store's own: a Redis instance has a redis:// URL",
         ));
     }
     Ok(spec)

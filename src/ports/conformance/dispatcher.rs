@@ -37,14 +37,14 @@ where
 {
     let (leased, sealed) = (name("rollback-leased"), name("rollback-sealed"));
     let name = name("rollback");
-    let before = dispatcher.history().await.unwrap();
+    let before = history_of(&dispatcher, &name).await;
     publish(&dispatcher, &name, 1, 1_001).await;
     taken(&dispatcher, &name, 10).await;
     leases::note_one(&dispatcher, &leased).await;
     migration::seal_one(&dispatcher, &sealed).await;
     assert_eq!(dispatcher.lock(&name, "sleeper", TTL, None).await.unwrap(), LockOutcome::Acquired);
     change_history().await;
-    let after = dispatcher.history().await.unwrap();
+    let after = history_of(&dispatcher, &name).await;
     assert_ne!(before, after, "the test must change the history");
     match dispatcher.take(&name, 1).await.unwrap() {
         TakeOutcome::Stale { history } => assert_eq!(history, after),
@@ -76,6 +76,11 @@ fn range(start: i64, end: i64) -> IdRange {
     IdRange::new(start, end).unwrap()
 }
 
+/// The history under which ranges of the type are published.
+async fn history_of(dispatcher: &Shared, name: &TypeName) -> History {
+    dispatcher.view(name).await.unwrap().history
+}
+
 async fn taken(dispatcher: &Shared, name: &TypeName, count: u64) -> Taken {
     match dispatcher.take(name, count).await.unwrap() {
         TakeOutcome::Taken(taken) => taken,
@@ -84,7 +89,7 @@ async fn taken(dispatcher: &Shared, name: &TypeName, count: u64) -> Taken {
 }
 
 async fn offer(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) -> PublishOutcome {
-    let history = dispatcher.history().await.unwrap();
+    let history = history_of(dispatcher, name).await;
     let token = format!("token-{start}");
     assert_eq!(dispatcher.lock(name, &token, TTL, None).await.unwrap(), LockOutcome::Acquired);
     let publication = Publication {
@@ -106,7 +111,7 @@ async fn publish(dispatcher: &Shared, name: &TypeName, start: i64, end: i64) {
 
 async fn nothing_published(dispatcher: &Shared) {
     let name = name("nothing");
-    let history = dispatcher.history().await.unwrap();
+    let history = history_of(dispatcher, &name).await;
     assert_eq!(dispatcher.take(&name, 1).await.unwrap(), TakeOutcome::Stale { history });
     let view = dispatcher.view(&name).await.unwrap();
     assert_eq!((view.current, view.second, view.highest_end()), (None, None, 0));
@@ -115,7 +120,7 @@ async fn nothing_published(dispatcher: &Shared) {
 
 async fn publishing_and_taking(dispatcher: &Shared) {
     let name = name("flow");
-    let history = dispatcher.history().await.unwrap();
+    let history = history_of(dispatcher, &name).await;
     publish(dispatcher, &name, 1, 101).await;
     let first = taken(dispatcher, &name, 1).await;
     assert_eq!(first.ranges, [range(1, 2)]);
@@ -145,7 +150,7 @@ async fn publishing_and_taking(dispatcher: &Shared) {
 
 async fn refusals(dispatcher: &Shared) {
     let name = name("refusals");
-    let history = dispatcher.history().await.unwrap();
+    let history = history_of(dispatcher, &name).await;
     let other = History::new("0".repeat(40));
     let offer_as = async |history: &History, token: &str, start| {
         let publication = Publication {
@@ -270,7 +275,7 @@ async fn locking(dispatcher: &Shared) {
 
 async fn taking_over(dispatcher: &Shared) {
     let name = name("take-over");
-    let history = dispatcher.history().await.unwrap();
+    let history = history_of(dispatcher, &name).await;
     dispatcher.lock(&name, "dead", TTL, None).await.unwrap();
     let grace = Duration::from_millis(20);
     // Time has to pass for a holder to be silent; the bound is a safety net.
