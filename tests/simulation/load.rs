@@ -151,6 +151,9 @@ fn is_exempt(world: &World, line: &Line, of: usize, began: Instant) -> bool {
     if of_type.kind == Kind::Alone && world.state().redis_lost[of_type.instance] {
         return true;
     }
+    if world.state().out_of_order.contains(&of_type.name) {
+        return true;
+    }
     let health = *line.health.lock().unwrap();
     let used_old = health.stale_at[of_type.instance].is_some_and(|at| at >= began);
     let recorded = world.recorded_at(&of_type.name);

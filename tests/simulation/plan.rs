@@ -299,7 +299,7 @@ impl Plan {
             clients: rng.between(3, 6) as usize,
             start_ms: midnight - rng.between(1, 40_000),
             idle_ms: rng.pick(&[1_000, 3_000, 900_000]),
-            worker_lease_ms: rng.pick(&[3_000, 8_000, 900_000]),
+            worker_lease_ms: rng.pick(&[3_000, 8_000]),
         }
     }
 }
