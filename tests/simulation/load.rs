@@ -66,9 +66,10 @@ impl Wish {
             wish.count = rng.between(1, 50);
         } else if rng.chance(100_000) {
             // Everything else about a call with the same key is the same.
-            let number = rng.between(1, 12);
+            let number = rng.between(1, 3);
             wish = Wish { count: number, ..Wish::one(kind) };
-            wish.key = Some(format!("key-{number}"));
+            let second = world.began.elapsed().as_secs();
+            wish.key = Some(format!("key-{number}-{second}"));
         } else if kind != Kind::Snowflake && !kind.is_opaque() {
             wish.as_text |= rng.chance(100_000);
         }

@@ -56,6 +56,16 @@ fn count_panics() {
 
 /// Runs `plan`, the same way each time.
 pub fn run(plan: &Plan, mistake: Option<Mistake>, verbose: bool) -> Outcome {
+    drive(plan, mistake, verbose, schedule)
+}
+
+/// A world for `plan`, with what `schedule` lets happen in it.
+pub fn drive(
+    plan: &Plan,
+    mistake: Option<Mistake>,
+    verbose: bool,
+    schedule: impl AsyncFnOnce(Arc<World>),
+) -> Outcome {
     count_panics();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -91,7 +101,8 @@ pub fn run(plan: &Plan, mistake: Option<Mistake>, verbose: bool) -> Outcome {
     })
 }
 
-async fn schedule(world: Arc<World>) {
+/// Registers the instances, makes the types and starts the nodes.
+pub async fn set_up(world: &Arc<World>) {
     world.set_store_clock();
     for instance in 0..INSTANCES {
         let (name, url) = (format!("redis{instance}"), format!("redis://redis{instance}"));
@@ -106,6 +117,10 @@ async fn schedule(world: Arc<World>) {
     for node in 0..NODES {
         tokio::spawn(keep_node(world.clone(), node));
     }
+}
+
+async fn schedule(world: Arc<World>) {
+    set_up(&world).await;
     tokio::spawn(copy_redis(world.clone()));
     for number in 0..world.plan.clients {
         tokio::spawn(load::client(world.clone(), number));
@@ -258,7 +273,7 @@ async fn copy_redis(world: Arc<World>) {
     }
 }
 
-async fn happen(world: &Arc<World>, event: &Event) {
+pub async fn happen(world: &Arc<World>, event: &Event) {
     let harms = match event {
         Event::Cut { peer, .. } => *peer != Peer::Store,
         Event::RedisDown { .. }

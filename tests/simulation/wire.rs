@@ -641,6 +641,9 @@ impl Dispatcher for RedisWire {
 
     async fn reset(&self) {
         let Wire { world, line } = &self.wire;
+        if world.mistake == Some(Mistake::Reset) {
+            return;
+        }
         let current = world.redis[self.instance].current.load(Ordering::Relaxed);
         line.connected[self.instance].store(current, Ordering::Relaxed);
     }

@@ -340,7 +340,7 @@ impl World {
 
     /// Whether Redis may fail now.
     pub fn may_harm_redis(&self) -> bool {
-        self.is_stormy() && !self.state().healing
+        self.is_stormy() && !self.plan.redis_is_safe && !self.state().healing
     }
 
     pub fn add_cut(&self, node: usize, peer: Peer, cut: Cut, until: Instant) {
