@@ -446,12 +446,17 @@ impl Parts {
         if knows(entry) {
             return Ok(true);
         }
-        let record = self
-            .store
-            .find_type(&entry.name)
-            .await?
-            .ok_or_else(|| Error::unknown_type(entry.name.as_str()))?;
-        let newest = self.catalogue.put(record, false);
+        let unknown = || Error::unknown_type(entry.name.as_str());
+        let is_older = |record: &TypeRecord| record.version < entry.record().version;
+        let mut record = self.store.find_type(&entry.name).await?.ok_or_else(unknown)?;
+        let mut went_back = false;
+        if is_older(&record) {
+            // Another reader may have been faster, but not again: then the store went
+            // back in time, and changes since hid that from the feed.
+            record = self.store.find_type(&entry.name).await?.ok_or_else(unknown)?;
+            went_back = is_older(&record);
+        }
+        let newest = self.catalogue.put(record, went_back);
         if !Arc::ptr_eq(&newest, entry) {
             return Err(super::unavailable(format!(
                 "the settings of id type {} have just changed: try again",

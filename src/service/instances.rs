@@ -5,18 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::catalogue::TypeEntry;
 use super::{Parts, refill};
-use crate::domain::{Error, InstanceId, InstanceRecord, InstanceSpec};
-use crate::ports::{Dispatcher, DispatcherFactory};
+use crate::domain::{Error, History, InstanceId, InstanceRecord, InstanceSpec, TypeName};
+use crate::ports::{DispatchError, Dispatcher, DispatcherFactory};
 
 /// A lost instance is asked so often whether it is back.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// Tries to replace what lies below the ids that were given without it; after
 /// these the next call for ids does.
 const REPLACE_TRIES: usize = 50;
+
+/// What a new connection told of the server at its other end counts for so long.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// One connected instance. Its tasks end when the last one lets go of it.
 pub(super) struct Instance {
@@ -27,6 +31,8 @@ pub(super) struct Instance {
     _guard: DropGuard,
     /// Whether it did not answer, and has not answered since.
     lost: AtomicBool,
+    /// Histories at the other end of new connections, and when these were made.
+    confirmed: tokio::sync::Mutex<Vec<(History, Instant)>>,
     /// The strict types of which this node gave ids on its own meanwhile.
     alone: Mutex<Vec<Arc<TypeEntry>>>,
 }
@@ -35,6 +41,27 @@ impl Instance {
     /// Whether it is out of reach, as far as a caller found out.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether `history` is that of the server to which a new connection leads for
+    /// the type: an old master that was replaced may still answer on one that was
+    /// made before.
+    pub(super) async fn is_current(
+        &self,
+        name: &TypeName,
+        history: &History,
+    ) -> Result<bool, DispatchError> {
+        // One asks for all who want to know at once.
+        let mut confirmed = self.confirmed.lock().await;
+        confirmed.retain(|(_, at)| at.elapsed() < FRESH);
+        if confirmed.iter().any(|(known, _)| known == history) {
+            return Ok(true);
+        }
+        self.dispatcher.reset().await;
+        let now = self.dispatcher.view(name).await?.history;
+        let is_current = now == *history;
+        confirmed.push((now, Instant::now()));
+        Ok(is_current)
     }
 
     /// This node gives ids of the type on its own, until the instance is back.
@@ -153,6 +180,7 @@ impl Instances {
                         dispatcher,
                         _guard: gone.clone().drop_guard(),
                         lost: AtomicBool::new(false),
+                        confirmed: tokio::sync::Mutex::default(),
                         alone: Mutex::default(),
                         gone,
                         record,

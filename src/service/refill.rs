@@ -3,7 +3,8 @@
 //! 1. Get the type's refill lock. It only saves work: safety lies in the
 //!    checks of the store (row lock, history, floor) and of the publication
 //!    (history, token, order).
-//! 2. Look whether the range is still due: somebody may have been faster.
+//! 2. Look whether the range is still due: somebody may have been faster. Where the
+//!    store does not know this history of Redis yet, a new connection must lead to it.
 //! 3. Allocate, showing a sign of life all the while, so that nobody takes a
 //!    living holder for a dead one, however slow the store is.
 //! 4. Publish under the history and the token that the refill began with.
@@ -155,6 +156,11 @@ async fn refill_under_lock(
     if let Some(seal) = view.sealed {
         parts.settle(&entry.name, instance.record.id, seal).await?;
         return Ok(Outcome::Done);
+    // The store takes a history that it does not know for the newest. It may be that
+    // of a server that was replaced before it ever asked for a range of this type.
+    let is_recorded = entry.record().history.as_ref() == Some(&view.history);
+    if !is_recorded && !instance.is_current(&entry.name, &view.history).await? {
+        return Err(unavailable("the Redis instance was replaced by another server"));
     }
     let period = parts.current_period(entry).await?;
     let least = entry.least_position(period);

@@ -156,9 +156,9 @@ impl Driver {
                 }
                 continue;
             }
-            let Some(first) = batch.front() else { continue };
+            let Some(deadline) = earliest_deadline(&batch) else { continue };
             if let Then::Wait(longest) = then {
-                let until = first.deadline.min(Instant::now() + longest);
+                let until = deadline.min(Instant::now() + longest);
                 self.put_back(&mut batch);
                 tokio::select! {
                     biased;
@@ -296,7 +296,7 @@ impl Driver {
     ) -> Option<T> {
         let mut work = pin!(work);
         loop {
-            let deadline = batch.front()?.deadline;
+            let deadline = earliest_deadline(batch)?;
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Some(done),
@@ -316,12 +316,11 @@ impl Driver {
         wanted: u64,
         instance: &Instance,
     ) -> Result<Then, Error> {
-        let Some(first) = batch.front() else { return Ok(Then::Again) };
+        let Some(deadline) = earliest_deadline(batch) else { return Ok(Then::Again) };
         let leases = self.entry.leases();
         // What is left from an earlier loss lies below what Redis gave since.
         let burnt = leases.burn_to(self.entry.supply.returned());
         self.parts.metrics.burnt_ids.inc_by(burnt);
-        let deadline = first.deadline;
         let some = segment::acquire_some(&self.parts, &self.entry, leases, wanted, deadline);
         let Some(range) = self.while_somebody_waits(batch, some).await else {
             return Ok(Then::Again);
@@ -472,8 +471,14 @@ impl Driver {
     /// Answers those whose time is up.
     fn expire(&self, batch: &mut VecDeque<Waiter>, trouble: Option<&Error>) {
         let now = Instant::now();
-        while batch.front().is_some_and(|w| w.deadline <= now) {
-            let waiter = batch.pop_front().expect("just seen");
+        if earliest_deadline(batch).is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        for waiter in std::mem::take(batch) {
+            if waiter.deadline > now {
+                batch.push_back(waiter);
+                continue;
+            }
             let burnt = waiter.got.as_ref().map_or(0, Granted::len);
             self.parts.metrics.burnt_ids.inc_by(burnt);
             let reason = trouble.cloned().or_else(|| self.entry.supply.error());
@@ -495,6 +500,12 @@ impl Driver {
         queue.waiters.clear();
         queue.driven = false;
     }
+}
+
+/// Not always that of the first: a call may have spent some of its time before it
+/// came to wait, as one with a request key.
+fn earliest_deadline(batch: &VecDeque<Waiter>) -> Option<Instant> {
+    batch.iter().map(|waiter| waiter.deadline).min()
 }
 
 impl Drop for Driver {

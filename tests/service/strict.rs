@@ -352,6 +352,32 @@ async fn what_waits_is_bounded_and_ends_by_the_deadline() {
     assert!(began.elapsed() <= DEADLINE + Duration::from_millis(50), "{:?}", began.elapsed());
 }
 
+/// Found by simulation. A call with a request key asks Redis about it first, and so
+/// comes to wait with less time left than those before it.
+#[tokio::test(start_paused = true)]
+async fn who_waits_with_less_time_left_than_the_first_ends_in_time_too() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(10, 500)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::from_millis(900));
+    let keyed = tokio::spawn({
+        let node = node.clone();
+        async move {
+            let began = Instant::now();
+            let order = Order { request_key: Some("k"), ..Order::of(1) };
+            (code(node.next_ids("order", order).await), began.elapsed())
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cluster.network.set_latency(Duration::from_secs(2));
+    let first = tokio::spawn(async move { code(node.next_id("order").await) });
+    let (code, span) = keyed.await.unwrap();
+    assert_eq!(code, ErrorCode::Unavailable);
+    assert!(span <= DEADLINE + Duration::from_millis(10), "{span:?}");
+    assert_eq!(first.await.unwrap(), ErrorCode::Unavailable);
+}
+
 /// Calls for ids at a steady pace for `span`; returns how many succeeded of the
 /// calls that began in it, and the longest that one took.
 async fn steady(node: &Arc<Service>, pace: Duration, span: Duration) -> (usize, usize, Duration) {

@@ -36,7 +36,8 @@ struct Seen {
     runs: BTreeMap<i64, i64>,
     highest: i64,
     by_node: BTreeMap<(usize, u32, Option<u8>), i64>,
-    keys: BTreeMap<String, Vec<IdRange>>,
+    /// What came under each request key: more than once, where Redis lost it.
+    keys: BTreeMap<String, Vec<Vec<IdRange>>>,
 }
 
 pub struct Checker {
@@ -87,14 +88,15 @@ impl Checker {
         let kind = self.types[of].0;
         let who = format!("{kind:?} of n{node}.{life}");
         if let Some(key) = &call.key {
-            match self.types[of].1.keys.get(key) {
-                Some(before) if *before == runs => return,
-                Some(before) if keys_kept => {
-                    let what = format!("{who}: request key {key} gave {before:?}, now {runs:?}");
-                    return self.violate(what);
-                }
-                _ => drop(self.types[of].1.keys.insert(key.clone(), runs.clone())),
+            let before = self.types[of].1.keys.entry(key.clone()).or_default();
+            if before.contains(&runs) {
+                return;
             }
+            if keys_kept && !before.is_empty() {
+                let what = format!("{who}: request key {key} gave {before:?}, now {runs:?}");
+                return self.violate(what);
+            }
+            before.push(runs.clone());
         }
         if kind.is_opaque() {
             runs.iter().for_each(|run| self.add(of, *run, &who));
@@ -117,8 +119,10 @@ impl Checker {
         }
         let seen = &mut self.types[of].1;
         seen.highest = seen.highest.max(last);
-        let by_node = seen.by_node.entry((node, life, shard)).or_default();
-        *by_node = last.max(*by_node);
+        if in_order {
+            let by_node = seen.by_node.entry((node, life, shard)).or_default();
+            *by_node = last.max(*by_node);
+        }
         runs.iter().for_each(|run| self.add(of, *run, &who));
     }
 

@@ -4,6 +4,7 @@ mod checker;
 mod load;
 mod minimise;
 mod mistakes;
+mod named;
 mod plan;
 mod rng;
 mod run;
@@ -121,7 +122,12 @@ fn many_seeds(mistake: Option<Mistake>) {
             if seed >= from + seeds || late || over.load(Ordering::Relaxed) {
                 return;
             }
-            let outcome = run(&Plan::draw(seed), mistake, false);
+            let plan = Plan::draw(seed);
+            if mistake.is_some_and(|mistake| !mistake.may_show(&plan)) {
+                continue;
+            }
+            let outcome = run(&plan, mistake, false);
+            let counts = mistake.is_none() || run(&plan, None, false).violation.is_none();
             let mut totals = totals.lock().unwrap();
             totals.seeds += 1;
             totals.events += outcome.events;
@@ -131,7 +137,7 @@ fn many_seeds(mistake: Option<Mistake>) {
             for (fault, times) in &outcome.faults {
                 *totals.faults.entry(fault).or_default() += times;
             }
-            if let Some(violation) = &outcome.violation {
+            if let Some(violation) = outcome.violation.as_ref().filter(|_| counts) {
                 println!("seed {seed}: {violation}");
                 let report = report(seed, mistake, violation, &outcome);
                 totals.failed.push((seed, report));

@@ -2,6 +2,8 @@
 
 use idgen::adapters::memory::Checks;
 
+use crate::plan::{Event, Kind, Plan};
+
 /// A check, or checks that stand in for each other, taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
@@ -29,12 +31,14 @@ pub enum Mistake {
     TailAndWitness,
     /// A worker id comes without the times that others used of it.
     TenureSpans,
+    /// A new connection leads to where the old one led.
+    Reset,
     /// Of two calls with one request key each thinks that it was the first.
     RequestKeys,
 }
 
 impl Mistake {
-    pub const ALL: [Mistake; 13] = [
+    pub const ALL: [Mistake; 14] = [
         Mistake::History,
         Mistake::Token,
         Mistake::Order,
@@ -47,12 +51,42 @@ impl Mistake {
         Mistake::Tail,
         Mistake::TailAndWitness,
         Mistake::TenureSpans,
+        Mistake::Reset,
         Mistake::RequestKeys,
     ];
 
     /// The one called `name`, as [`ALL`](Self::ALL) prints it.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| format!("{m:?}").eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a schedule can show it at all, so that a search need not run it.
+    pub fn may_show(self, plan: &Plan) -> bool {
+        let kind = |wanted: &[Kind]| plan.types.iter().any(|t| wanted.contains(&t.kind));
+        let event = |is: fn(&Event) -> bool| plan.events.iter().any(|(_, event)| is(event));
+        let rolled_back = plan.redis_is_safe && event(|e| matches!(e, Event::Restore));
+        let strict = kind(&[Kind::Strict, Kind::StrictDaily, Kind::StrictOpaque, Kind::Alone]);
+        let leased = kind(&[Kind::Segment, Kind::Daily, Kind::Sharded, Kind::Opaque]);
+        match self {
+            Mistake::Floor => rolled_back,
+            Mistake::Witness => rolled_back && leased,
+            Mistake::TenureSpans => {
+                let moved = event(|e| matches!(e, Event::NodeClock { .. }));
+                kind(&[Kind::Snowflake]) && (moved || rolled_back)
+            }
+            Mistake::Superseded | Mistake::NobodyAsks => {
+                strict && event(|e| matches!(e, Event::Promote { split_ms: Some(_), .. }))
+            }
+            Mistake::History => {
+                let old = |e: &Event| matches!(e, Event::RedisOld { .. } | Event::Promote { .. });
+                strict && event(old)
+            }
+            Mistake::Token | Mistake::Order | Mistake::Publication => {
+                strict && event(|e| matches!(e, Event::Pause { .. }))
+            }
+            Mistake::Tail | Mistake::TailAndWitness => leased && plan.idle_ms < 900_000,
+            Mistake::RowLock | Mistake::RequestKeys | Mistake::Reset => true,
+        }
     }
 
     pub fn checks(self) -> Checks {
@@ -70,7 +104,7 @@ impl Mistake {
             Mistake::Superseded => checks.superseded = false,
             Mistake::Tail => checks.tail = false,
             Mistake::TailAndWitness => (checks.tail, checks.witness) = (false, false),
-            Mistake::NobodyAsks | Mistake::TenureSpans | Mistake::RequestKeys => {}
+            Mistake::NobodyAsks | Mistake::TenureSpans | Mistake::Reset | Mistake::RequestKeys => {}
         }
         checks
     }

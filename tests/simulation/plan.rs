@@ -69,6 +69,50 @@ pub struct Type {
     pub spec: TypeSpec,
 }
 
+impl Type {
+    /// A type of that kind, with small ranges.
+    pub fn draw(kind: Kind, rng: &mut Rng) -> Self {
+        let mut options = TypeOptions::default();
+        let name = TypeName::parse(&format!("{kind:?}").to_lowercase()).expect("a legal name");
+        let mut spec = TypeSpec::new(name.clone());
+        spec.min_range = rng.between(50, 150);
+        spec.max_range = rng.between(spec.min_range, 400);
+        spec.load_interval_ms = rng.pick(&[1, 2_000, 600_000]);
+        spec.lock_ttl_ms = rng.between(1_000, 4_000);
+        spec.mode = match kind {
+            Kind::Strict | Kind::Alone | Kind::StrictOpaque | Kind::StrictDaily => Mode::Strict,
+            Kind::Segment | Kind::Opaque | Kind::Daily => Mode::Segment,
+            Kind::Sharded => Mode::Sharded,
+            Kind::Snowflake => Mode::Snowflake,
+        };
+        match kind {
+            Kind::Alone => options.on_redis_loss = OnRedisLoss::Segment,
+            Kind::StrictOpaque | Kind::Opaque => {
+                options.opaque = Some(Opaque { slices: 256 });
+                spec.max_id = 256_000_000;
+                spec.key = Some(OpaqueKey::new([7; 32]));
+            }
+            Kind::StrictDaily | Kind::Daily => {
+                options.calendar = Some(Period::Daily);
+                options.format = Some("{date:yyMMdd}{seq}".to_owned());
+                spec.max_id = 1_000_000_000;
+            }
+            Kind::Sharded => options.app_id = Some(3),
+            Kind::Snowflake => {
+                let worker_bits = rng.pick(&[2, 2, 10]);
+                let sequence_bits = 22 - worker_bits;
+                options.snowflake =
+                    Some(Layout { worker_bits, sequence_bits, ..Layout::default() });
+            }
+            Kind::Strict | Kind::Segment => {}
+        }
+        spec.options = options;
+        let instance = rng.index(INSTANCES);
+        spec.instance = Some(format!("redis{instance}"));
+        Type { kind, name, instance, spec }
+    }
+}
+
 /// What may happen to one call of a node to another part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
@@ -262,6 +306,9 @@ pub struct Plan {
     /// The time of day at the start, in milliseconds of the Unix epoch.
     pub start_ms: i64,
     pub idle_ms: u64,
+    /// Nothing happens to Redis, so that the store may be rolled back: see the rule
+    /// of a single failure.
+    pub redis_is_safe: bool,
     pub worker_lease_ms: u64,
 }
 
@@ -279,7 +326,7 @@ impl Plan {
         while kinds.len() > wanted {
             kinds.remove(rng.index(kinds.len()));
         }
-        let types: Vec<Type> = kinds.into_iter().map(|kind| draw_type(kind, rng)).collect();
+        let types: Vec<Type> = kinds.into_iter().map(|kind| Type::draw(kind, rng)).collect();
         let mut rates = [0; Mishap::ALL.len()];
         for (mishap, rate) in Mishap::ALL.into_iter().zip(&mut rates) {
             if rng.chance(450_000) {
@@ -287,65 +334,35 @@ impl Plan {
             }
         }
         let storm_ms = rng.between(6_000, 16_000) as u64;
-        let events = draw_events(&types, storm_ms, rng);
+        let redis_is_safe = rng.chance(200_000);
+        let events = draw_events(&types, storm_ms, redis_is_safe, rng);
         // Midnight of a day comes within the schedule, now and then.
         let midnight = 20_800 * 86_400_000;
         Plan {
             seed,
             types,
+            redis_is_safe,
             rates,
             events,
             storm_ms,
             clients: rng.between(3, 6) as usize,
             start_ms: midnight - rng.between(1, 40_000),
             idle_ms: rng.pick(&[1_000, 3_000, 900_000]),
-            worker_lease_ms: rng.pick(&[3_000, 8_000, 900_000]),
+            worker_lease_ms: rng.pick(&[3_000, 8_000]),
         }
     }
 }
 
-fn draw_type(kind: Kind, rng: &mut Rng) -> Type {
-    let mut options = TypeOptions::default();
-    let name = TypeName::parse(&format!("{kind:?}").to_lowercase()).expect("a legal name");
-    let mut spec = TypeSpec::new(name.clone());
-    spec.min_range = rng.between(50, 150);
-    spec.max_range = rng.between(spec.min_range, 400);
-    spec.load_interval_ms = rng.pick(&[1, 2_000, 600_000]);
-    spec.lock_ttl_ms = rng.between(1_000, 4_000);
-    spec.mode = match kind {
-        Kind::Strict | Kind::Alone | Kind::StrictOpaque | Kind::StrictDaily => Mode::Strict,
-        Kind::Segment | Kind::Opaque | Kind::Daily => Mode::Segment,
-        Kind::Sharded => Mode::Sharded,
-        Kind::Snowflake => Mode::Snowflake,
-    };
-    match kind {
-        Kind::Alone => options.on_redis_loss = OnRedisLoss::Segment,
-        Kind::StrictOpaque | Kind::Opaque => {
-            options.opaque = Some(Opaque { slices: 256 });
-            spec.max_id = 256_000_000;
-            spec.key = Some(OpaqueKey::new([7; 32]));
-        }
-        Kind::StrictDaily | Kind::Daily => {
-            options.calendar = Some(Period::Daily);
-            options.format = Some("{date:yyMMdd}{seq}".to_owned());
-            spec.max_id = 1_000_000_000;
-        }
-        Kind::Sharded => options.app_id = Some(3),
-        Kind::Snowflake => {
-            let worker_bits = rng.pick(&[2, 3, 10]);
-            let sequence_bits = 22 - worker_bits;
-            options.snowflake = Some(Layout { worker_bits, sequence_bits, ..Layout::default() });
-        }
-        Kind::Strict | Kind::Segment => {}
+fn draw_events(
+    types: &[Type],
+    storm_ms: u64,
+    redis_is_safe: bool,
+    rng: &mut Rng,
+) -> Vec<(u64, Event)> {
+    let mut groups: Vec<Group> = GROUPS.into_iter().filter(|_| rng.chance(250_000)).collect();
+    if redis_is_safe {
+        groups.extend([Group::Rollbacks; 2]);
     }
-    spec.options = options;
-    let instance = rng.index(INSTANCES);
-    spec.instance = Some(format!("redis{instance}"));
-    Type { kind, name, instance, spec }
-}
-
-fn draw_events(types: &[Type], storm_ms: u64, rng: &mut Rng) -> Vec<(u64, Event)> {
-    let groups: Vec<Group> = GROUPS.into_iter().filter(|_| rng.chance(250_000)).collect();
     let mut events = Vec::new();
     for group in groups {
         for _ in 0..rng.between(1, 4) {

@@ -56,6 +56,16 @@ fn count_panics() {
 
 /// Runs `plan`, the same way each time.
 pub fn run(plan: &Plan, mistake: Option<Mistake>, verbose: bool) -> Outcome {
+    drive(plan, mistake, verbose, schedule)
+}
+
+/// A world for `plan`, with what `schedule` lets happen in it.
+pub fn drive(
+    plan: &Plan,
+    mistake: Option<Mistake>,
+    verbose: bool,
+    schedule: impl AsyncFnOnce(Arc<World>),
+) -> Outcome {
     count_panics();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -91,11 +101,15 @@ pub fn run(plan: &Plan, mistake: Option<Mistake>, verbose: bool) -> Outcome {
     })
 }
 
-async fn schedule(world: Arc<World>) {
+/// Registers the instances, makes the types and starts the nodes.
+pub async fn set_up(world: &Arc<World>) {
     world.set_store_clock();
     for instance in 0..INSTANCES {
         let (name, url) = (format!("redis{instance}"), format!("redis://redis{instance}"));
         world.store.add_instance(&InstanceSpec { name, url }, "dba").await.expect("a fresh store");
+    }
+    for redis in &world.redis {
+        world.history_began(&redis.master()).await;
     }
     for of_type in &world.plan.types {
         world.store.create_type(&of_type.spec, "dba").await.expect("a legal type");
@@ -103,6 +117,10 @@ async fn schedule(world: Arc<World>) {
     for node in 0..NODES {
         tokio::spawn(keep_node(world.clone(), node));
     }
+}
+
+async fn schedule(world: Arc<World>) {
+    set_up(&world).await;
     tokio::spawn(copy_redis(world.clone()));
     for number in 0..world.plan.clients {
         tokio::spawn(load::client(world.clone(), number));
@@ -146,6 +164,9 @@ async fn serves_again(world: Arc<World>, node: usize, of: usize) {
         Kind::Snowflake => Duration::from_millis(world.plan.worker_lease_ms),
         _ => Duration::ZERO,
     };
+    if world.state().out_of_order.contains(&world.plan.types[of].name) {
+        return; // a limit that docs/simulation.md tells of
+    }
     let mut until = Instant::now() + HEALS_WITHIN + leases;
     let mut seen = None;
     let mut reason = "it did not start".to_owned();
@@ -170,6 +191,9 @@ async fn serves_again(world: Arc<World>, node: usize, of: usize) {
             None => {}
         }
         sleep(Duration::from_millis(20)).await;
+    }
+    if world.state().out_of_order.contains(&world.plan.types[of].name) {
+        return;
     }
     let stall = format!("{kind:?}: n{node} does not serve again after the last fault: {reason}");
     world.state().checker.violate(stall);
@@ -249,7 +273,7 @@ async fn copy_redis(world: Arc<World>) {
     }
 }
 
-async fn happen(world: &Arc<World>, event: &Event) {
+pub async fn happen(world: &Arc<World>, event: &Event) {
     let harms = match event {
         Event::Cut { peer, .. } => *peer != Peer::Store,
         Event::RedisDown { .. }
@@ -301,12 +325,14 @@ async fn happen(world: &Arc<World>, event: &Event) {
             let master = world.redis[instance].master();
             master.data.flush();
             master.data.change_history(&world.entropy);
+            world.history_began(&master).await;
             world.redis_lost(instance);
         }
         Event::RedisOld { instance } => {
             world.count("Redis restarted from a snapshot");
             let redis = &world.redis[instance];
             redis.master().data.restart_from(&redis.disk.lock().unwrap(), &world.entropy);
+            world.history_began(&redis.master()).await;
             world.redis_lost(instance);
         }
         Event::Flush { instance } => {
@@ -322,8 +348,12 @@ async fn happen(world: &Arc<World>, event: &Event) {
         }
         Event::Promote { instance, split_ms, with_old } => {
             promote(world, instance, split_ms, with_old);
+            world.history_began(&world.redis[instance].master()).await;
         }
-        Event::Repromote { instance, with_own } => repromote(world, instance, with_own),
+        Event::Repromote { instance, with_own } => {
+            repromote(world, instance, with_own);
+            world.history_began(&world.redis[instance].master()).await;
+        }
         Event::StoreDown { ms } => {
             world.count("store out of reach");
             world.set_store_down(until(ms));

@@ -140,7 +140,15 @@ impl Wire {
         self.line.alive().await;
         let began = Instant::now();
         let limit = limit_of(peer);
-        let (result, end) = match self.fate(peer) {
+        let fate = self.fate(peer);
+        if peer == Peer::Store {
+            self.line.note_trouble(match fate {
+                Fate::Fine { there, back } if there + back < TROUBLE => None,
+                Fate::Fine { there, back } => Some(began + there + back),
+                _ => Some(began + limit),
+            });
+        }
+        let (result, end) = match fate {
             Fate::Fine { there, back } => {
                 pass(there).await;
                 let result = effect.await;
@@ -180,9 +188,6 @@ impl Wire {
         let (node, life) = (self.line.node, self.line.life);
         self.world.note(format_args!("n{node}.{life} {} {what}{end}", Named(peer)));
         match peer {
-            Peer::Store if result.is_err() || began.elapsed() > TROUBLE => {
-                self.line.health.lock().unwrap().trouble_at = Some(Instant::now());
-            }
             Peer::Redis(instance) if result.is_err() => {
                 self.world.redis_failed(&self.line, instance);
             }
@@ -711,6 +716,9 @@ impl Dispatcher for RedisWire {
 
     async fn reset(&self) {
         let Wire { world, line } = &self.wire;
+        if world.mistake == Some(Mistake::Reset) {
+            return;
+        }
         let current = world.redis[self.instance].current.load(Ordering::Relaxed);
         line.connected[self.instance].store(current, Ordering::Relaxed);
     }

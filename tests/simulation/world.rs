@@ -1,7 +1,7 @@
 //! The world of a schedule: a store, two Redis instances, three nodes, and what is
 //! wrong with them at the moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use idgen::adapters::memory::{
     WorkerSnapshot,
 };
 use idgen::domain::{History, TypeName};
-use idgen::ports::Clock;
+use idgen::ports::{Clock, Dispatcher};
 use idgen::service::Service;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -110,9 +110,15 @@ impl Line {
     pub fn pause(&self, ms: i64) {
         let until = Instant::now() + Duration::from_millis(ms as u64);
         *self.paused_until.lock().unwrap() = until;
+        self.note_trouble(Some(until));
         let mut health = self.health.lock().unwrap();
-        health.trouble_at = Some(until);
         health.paused_at = Some(until);
+    }
+
+    /// Until then the node may not hear from the store.
+    pub fn note_trouble(&self, until: Option<Instant>) {
+        let mut health = self.health.lock().unwrap();
+        health.trouble_at = health.trouble_at.max(until);
     }
 
     fn wake(&self) {
@@ -169,6 +175,10 @@ pub struct State {
     healing: bool,
     /// The history that the store has of a type, and since when.
     recorded: BTreeMap<TypeName, (History, Instant)>,
+    /// Histories of both instances, in the order in which they began.
+    histories: HashMap<History, usize>,
+    /// Types of which the store took an older history for a newer one.
+    pub out_of_order: BTreeSet<TypeName>,
     pub clocks_moved: bool,
     pub redis_lost: [bool; INSTANCES],
 }
@@ -229,6 +239,8 @@ impl World {
             backup: None,
             healing: false,
             recorded: BTreeMap::new(),
+            histories: HashMap::new(),
+            out_of_order: BTreeSet::new(),
             clocks_moved: false,
             redis_lost: [false; INSTANCES],
         };
@@ -328,7 +340,7 @@ impl World {
 
     /// Whether Redis may fail now.
     pub fn may_harm_redis(&self) -> bool {
-        self.is_stormy() && !self.state().healing
+        self.is_stormy() && !self.plan.redis_is_safe && !self.state().healing
     }
 
     pub fn add_cut(&self, node: usize, peer: Peer, cut: Cut, until: Instant) {
@@ -390,9 +402,23 @@ impl World {
         self.look_whether_healed(state);
     }
 
+    /// A history of an instance, which has just begun.
+    pub async fn history_began(&self, server: &Server) {
+        let history = server.data.history().await.expect("memory always answers");
+        let mut state = self.state();
+        let number = state.histories.len();
+        state.histories.entry(history).or_insert(number);
+    }
+
     /// The store heard of a history.
     pub fn recorded(&self, name: &TypeName, history: &History) {
         let mut state = self.state();
+        let number = |history: &History| state.histories[history];
+        let older =
+            state.recorded.get(name).is_some_and(|(known, _)| number(known) > number(history));
+        if older && state.out_of_order.insert(name.clone()) {
+            *state.faults.entry("LIMIT: an older history recorded last").or_default() += 1;
+        }
         if state.recorded.get(name).is_none_or(|(known, _)| known != history) {
             state.recorded.insert(name.clone(), (history.clone(), Instant::now()));
         }
