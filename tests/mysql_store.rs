@@ -52,6 +52,7 @@ on_both!(
     highest_numbers_by_call,
     a_failure_in_the_middle_leaves_nothing,
     a_refill_before_the_assignment_is_seen,
+    the_last_history_is_known_though_the_clock_went_back,
     refills_do_not_wait_for_changes,
     a_lock_that_is_held_too_long_is_unavailable,
     only_the_rights_that_it_needs,
@@ -739,6 +740,43 @@ async fn a_refill_before_the_assignment_is_seen(server: &SqlServer) {
     let assignment = Assignment { seal, history: Some(&history), rest_end: Some(1) };
     let assigned = store.assign_type(&spec.name, assignment, "test").await.unwrap();
     assert!(!assigned.keeps_rest, "a range above was allocated");
+}
+
+/// A server that was replaced does not come back with a type, whatever the clock
+/// of the database said when it was replaced.
+async fn the_last_history_is_known_though_the_clock_went_back(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let spec = TypeSpec::new(name("timeless"));
+    let store = with_type(&db, &spec).await;
+    let home = store.instances().await.unwrap()[0].id;
+    let other = InstanceSpec { name: "other".into(), url: "redis://o:1".into() };
+    let other = store.add_instance(&other, "test").await.unwrap().id;
+    let refill = async |history: &str| {
+        let history = History::new(history);
+        let target = Some((home, &history));
+        store.next_range(NextRange { target, ..request(&spec.name) }).await
+    };
+    let assign = async |generation, target, history: &str| {
+        let (seal, history) = (Seal { generation, target }, History::new(history));
+        let assignment = Assignment { seal, history: Some(&history), rest_end: None };
+        store.assign_type(&spec.name, assignment, "test").await
+    };
+    let superseded = |answer| matches!(answer, Err(StoreError::Superseded { .. }));
+    refill("z").await.unwrap();
+    // As if the clock had stood in the next century then.
+    let later = "UPDATE idgen_type_history SET first_seen_ms = first_seen_ms + 4000000000000";
+    server.sql(&db.name, later);
+    refill("y").await.unwrap();
+    assign(1, other, "there").await.unwrap();
+    assert!(superseded(assign(2, home, "z").await), "y came after z");
+    assign(2, home, "y").await.unwrap();
+    // The same for a history that comes with an assignment.
+    server.sql(&db.name, later);
+    assign(3, other, "there").await.unwrap();
+    assign(4, home, "x").await.unwrap();
+    assign(5, other, "there").await.unwrap();
+    assert!(superseded(assign(6, home, "y").await), "x came after y");
+    assign(6, home, "x").await.unwrap();
 }
 
 async fn refills_do_not_wait_for_changes(server: &SqlServer) {
