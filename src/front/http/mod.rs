@@ -14,6 +14,8 @@ mod instances;
 mod issue;
 pub mod kind_schema;
 pub mod log_schema;
+pub mod migration_schema;
+mod migrations;
 mod problem;
 mod routes;
 pub mod schema;
