@@ -305,7 +305,14 @@ impl AdminApi for Fake {
         };
         let rest = if record.mode == Mode::Strict { 1_000 } else { 0 };
         let from = place(from, view_of(&record));
-        let nothing = View { published_history: None, current: None, ..view_of(&record) };
+        let nothing = View {
+            published_history: None,
+            cursor: 0,
+            current: None,
+            update_id: 0,
+            age_ms: 0,
+            ..view_of(&record)
+        };
         let to = place(target, nothing);
         Ok(MigrationPlan { record, from, to, rest, keeps_rest: rest > 0, problems })
     }

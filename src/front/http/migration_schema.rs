@@ -53,8 +53,8 @@ impl From<Seal> for SealJson {
 /// One end of a migration that was planned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceJson {
-    /// Number of the Redis instance.
-    pub id: i64,
+    /// Number of the Redis instance. Not called `id`, which is text where ids are.
+    pub instance: i64,
     /// Its name.
     pub name: String,
     /// Whether it answers.
@@ -68,7 +68,7 @@ pub struct PlaceJson {
 impl From<Place> for PlaceJson {
     fn from(place: Place) -> Self {
         PlaceJson {
-            id: place.id.0,
+            instance: place.id.0,
             name: place.name,
             reachable: place.view.is_some(),
             history: place.view.as_ref().map(|view| view.history.as_str().to_owned()),

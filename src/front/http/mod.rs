@@ -175,4 +175,6 @@ pub(crate) mod fake;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]
+mod migration_tests;
+#[cfg(test)]
 mod tests;
