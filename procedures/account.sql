@@ -15,6 +15,7 @@ GRANT SELECT ON idgen_schema_version TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_types TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_instances TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_node_instances TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_migrations TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_changes TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_ranges TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_histories TO 'idgen_app'@'%';

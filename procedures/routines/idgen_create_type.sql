@@ -1,6 +1,6 @@
 -- Creates an id type and answers with its row in idgen_types. NULL for a
 -- setting takes its default; NULL for p_instance takes the Redis instance with
--- the lowest number; p_instance is a name or a number. p_options is a JSON object
+-- the lowest number that is not being drained; p_instance is a name or a number. p_options is a JSON object
 -- (docs/dba-guide.md), p_key the key of an opaque type, and NULL for the others:
 -- it goes to no message and to no audit entry.
 CREATE PROCEDURE idgen_create_type(
@@ -27,7 +27,8 @@ BEGIN
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_stored VARCHAR(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_mode VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT COALESCE(p_mode, 'strict');
-  DECLARE v_instance, v_locked, v_now, v_seq, v_type, v_max_position BIGINT;
+  DECLARE v_instance_name VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE v_instance, v_drain_to, v_now, v_seq, v_type, v_max_position BIGINT;
   DECLARE v_shard INT DEFAULT 0;
   DECLARE v_first DECIMAL(20, 0) DEFAULT COALESCE(p_first_id, 1);
   DECLARE v_max DECIMAL(20, 0) DEFAULT p_max_id;
@@ -60,21 +61,17 @@ BEGIN
     END;
     START TRANSACTION;
 
-    -- The instance is locked, so that it cannot be removed meanwhile. A name
-    -- goes before a number, because a name may look like one.
-    IF p_instance IS NULL THEN
-      SELECT MIN(id) INTO v_instance FROM idgen_redis_instance;
+    -- The instance is locked, so that it is neither removed nor drained meanwhile.
+    IF p_instance IS NOT NULL THEN
+      CALL idgen_find_instance(p_instance, v_instance, v_instance_name, v_drain_to);
+      CALL idgen_check_not_drained(v_instance_name, v_drain_to);
     ELSE
-      SELECT id INTO v_instance FROM idgen_redis_instance
-        WHERE CONVERT(name USING utf8mb4) COLLATE utf8mb4_bin = p_instance
-          OR CONVERT(CAST(id AS CHAR) USING utf8mb4) COLLATE utf8mb4_bin = p_instance
-        ORDER BY CONVERT(name USING utf8mb4) COLLATE utf8mb4_bin = p_instance DESC LIMIT 1;
+      SELECT id INTO v_instance FROM idgen_redis_instance FORCE INDEX (PRIMARY)
+        WHERE drain_to IS NULL ORDER BY id LIMIT 1 LOCK IN SHARE MODE;
     END IF;
-    SELECT id INTO v_locked FROM idgen_redis_instance WHERE id = v_instance LOCK IN SHARE MODE;
-    IF v_locked IS NULL THEN
-      SET v_message = IF(p_instance IS NULL,
-        'no Redis instance is registered: add one with idgen_add_redis_instance',
-        CONCAT('no Redis instance is called "', LEFT(p_instance, 64), '"'));
+    IF v_instance IS NULL THEN
+      SET v_message = IF(EXISTS (SELECT 1 FROM idgen_redis_instance), 'every Redis instance is being drained',
+        'no Redis instance is registered: add one with idgen_add_redis_instance');
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45002, MESSAGE_TEXT = v_message;
     END IF;
     SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000;

@@ -45,7 +45,7 @@ BEGIN
   DECLARE v_last, v_instance BIGINT;
   DECLARE v_percentage DECIMAL(5, 4);
   DECLARE v_history VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
-  DECLARE v_length, v_start, v_end, v_update, v_now, v_seq BIGINT;
+  DECLARE v_length, v_start, v_end, v_update, v_now, v_seen, v_seq BIGINT;
   DECLARE v_wanted DECIMAL(65, 0);
   DECLARE v_floor, v_slices BIGINT;
 
@@ -69,13 +69,7 @@ BEGIN
       MESSAGE_TEXT = 'instance and history belong together: give both, or NULL for both';
   END IF;
   IF p_history IS NOT NULL THEN
-    IF LENGTH(p_history) NOT BETWEEN 1 AND 64
-      OR LENGTH(p_history) <> CHAR_LENGTH(p_history)
-      OR p_history REGEXP '[^A-Za-z0-9_.:-]'
-    THEN
-      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45117,
-        MESSAGE_TEXT = 'history is not legal: it must be 1 to 64 letters, digits or _ . : -';
-    END IF;
+    CALL idgen_check_history(p_history);
     SET v_new_history = p_history;
   END IF;
 
@@ -197,8 +191,11 @@ BEGIN
         (v_type, v_shard, v_start, v_end, v_now, 'next', v_owner, p_instance, v_new_history, p_consumed, p_elapsed_ms, v_floor);
 
     IF v_new_history IS NOT NULL AND (v_history IS NULL OR v_history <> v_new_history) THEN
+      -- Ascends whatever the clock does: it tells which history of an instance is the last.
+      SELECT GREATEST(v_now, COALESCE(MAX(first_seen_ms) + 1, 0)) INTO v_seen
+        FROM idgen_type_history WHERE type_id = v_type;
       INSERT INTO idgen_type_history (type_id, history, instance_id, first_seen_ms)
-        VALUES (v_type, v_new_history, v_instance, v_now);
+        VALUES (v_type, v_new_history, v_instance, v_seen);
       UPDATE idgen_counter SET value = value + 1 WHERE name = 'change';
       SELECT value INTO v_seq FROM idgen_counter WHERE name = 'change';
       INSERT INTO idgen_change (seq, at_ms, actor, action, subject_kind, subject, before_json, after_json)

@@ -1,4 +1,5 @@
--- Removes a Redis instance by name; refused while a type is assigned to it.
+-- Removes a Redis instance by name; refused while a type is assigned to it or on
+-- its way to it, or another instance is drained to it.
 CREATE PROCEDURE idgen_remove_redis_instance(
   IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_actor VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
@@ -9,6 +10,7 @@ BEGIN
   DECLARE v_actor VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_message VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_before LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_other VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE v_id, v_types, v_now, v_seq BIGINT;
 
   CALL idgen_check_name(p_name);
@@ -28,10 +30,20 @@ BEGIN
       SET v_message = CONCAT('no Redis instance is called "', LEFT(v_name, 64), '"');
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45002, MESSAGE_TEXT = v_message;
     END IF;
-    -- Nobody can assign a type to it now: that takes a lock on its row.
+    -- Nobody can assign a type or drain to it now: that takes a lock on its row.
     SELECT COUNT(*) INTO v_types FROM idgen_type WHERE instance_id = v_id;
     IF v_types > 0 THEN
       SET v_message = CONCAT('Redis instance "', LEFT(v_name, 48), '" has ', v_types, ' id types assigned to it');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45010, MESSAGE_TEXT = v_message;
+    END IF;
+    SELECT COUNT(*) INTO v_types FROM idgen_type WHERE moving_to = v_id;
+    IF v_types > 0 THEN
+      SET v_message = CONCAT('Redis instance "', LEFT(v_name, 48), '" has ', v_types, ' id types on their way to it');
+      SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45010, MESSAGE_TEXT = v_message;
+    END IF;
+    SELECT MIN(name) INTO v_other FROM idgen_redis_instance WHERE drain_to = v_id;
+    IF v_other IS NOT NULL THEN
+      SET v_message = CONCAT('Redis instance "', LEFT(v_other, 40), '" is being drained to "', LEFT(v_name, 40), '"');
       SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45010, MESSAGE_TEXT = v_message;
     END IF;
     SELECT JSON_OBJECT('id', id, 'name', name, 'url', url) INTO v_before

@@ -5,5 +5,6 @@ CREATE OR REPLACE VIEW idgen_node_instances AS
 SELECT
   i.id AS id,
   i.name AS name,
-  i.url AS url
+  i.url AS url,
+  i.drain_to AS drain_to
 FROM idgen_redis_instance i

@@ -23,5 +23,9 @@ SELECT
   t.version AS version,
   t.created_ms AS created_ms,
   t.updated_ms AS updated_ms,
-  t.options AS options
+  t.options AS options,
+  t.generation AS generation,
+  t.moving_to AS moving_to,
+  t.moved_from AS moved_from,
+  t.moved_ms AS moved_ms
 FROM idgen_type t

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::allocation::Rotation;
-use crate::domain::{IdRange, TypeRecord};
+use crate::domain::{IdRange, InstanceRecord, TypeRecord};
 
 /// The settings of a type, with its options as an object.
 pub(super) fn settings(record: &TypeRecord) -> String {
@@ -34,6 +34,11 @@ pub(super) fn placement(record: &TypeRecord) -> String {
         "version": record.version,
     })
     .to_string()
+}
+
+/// Where the types of an instance go.
+pub(super) fn drain(record: &InstanceRecord) -> String {
+    json!({ "drain_to": record.drain_to.map(|id| id.0) }).to_string()
 }
 
 fn settings_value(record: &TypeRecord) -> Value {

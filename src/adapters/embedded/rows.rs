@@ -1,11 +1,11 @@
 //! Rows of the embedded store, from and to domain values.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params};
 
 use super::ranges::with_keys;
 use crate::domain::{
-    Error, History, InstanceId, InstanceRecord, LoadPercentage, Mode, State, TypeName, TypeOptions,
-    TypeRecord,
+    Error, History, InstanceId, InstanceRecord, LoadPercentage, Mode, Placement, State, TypeName,
+    TypeOptions, TypeRecord,
 };
 use crate::ports::StoreError;
 
@@ -19,12 +19,13 @@ fn broken(what: &str) -> StoreError {
     StoreError::Broken(format!("the embedded store holds {what} that this version does not know"))
 }
 
-pub(super) const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, options, first_id, \
+const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, options, first_id, \
     next_id, max_id, min_range, max_range, load_interval_ms, load_basis_points, lock_ttl_ms, last_range, \
-    last_load_ms, instance_id, history, version, created_ms, updated_ms";
+    last_load_ms, instance_id, history, version, created_ms, updated_ms, \
+    generation, moving_to, moved_from, moved_ms";
 
 /// The record of a row, without its keys (see [`with_keys`]).
-pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, StoreError>> {
+fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, StoreError>> {
     let name: String = row.get("name")?;
     let mode: String = row.get("mode")?;
     let state: String = row.get("state")?;
@@ -43,7 +44,12 @@ pub(super) fn type_record(row: &Row<'_>) -> rusqlite::Result<Result<TypeRecord, 
         return Ok(Err(broken("a type")));
     };
     Ok(Ok(TypeRecord {
-        placement: crate::domain::Placement::default(),
+        placement: Placement {
+            generation: row.get("generation")?,
+            moving_to: row.get::<_, Option<i64>>("moving_to")?.map(InstanceId),
+            moved_from: row.get::<_, Option<i64>>("moved_from")?.map(InstanceId),
+            moved_ms: row.get("moved_ms")?,
+        },
         name,
         mode,
         state,
@@ -83,6 +89,21 @@ pub(super) fn find_type(
         .transpose()
 }
 
+/// Types that meet the condition, with their keys.
+pub(super) fn types_where(
+    connection: &Connection,
+    condition: &str,
+    params: impl Params,
+) -> Result<Vec<TypeRecord>, StoreError> {
+    connection
+        .prepare_cached(&format!("SELECT {TYPE_COLUMNS} FROM id_type WHERE {condition}"))
+        .and_then(|mut s| s.query_map(params, type_record)?.collect::<rusqlite::Result<Vec<_>>>())
+        .map_err(sqlite)?
+        .into_iter()
+        .map(|record| with_keys(connection, record?))
+        .collect()
+}
+
 pub(super) fn must_find(
     connection: &Connection,
     name: &TypeName,
@@ -98,7 +119,8 @@ pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(
             "INSERT INTO id_type ({TYPE_COLUMNS}) VALUES (:name, :mode, :state, :prefix, \
              :description, :options, :first_id, :next_id, :max_id, :min_range, :max_range, \
              :load_interval_ms, :load_basis_points, :lock_ttl_ms, :last_range, :last_load_ms, \
-             :instance_id, :history, :version, :created_ms, :updated_ms) \
+             :instance_id, :history, :version, :created_ms, :updated_ms, \
+             :generation, :moving_to, :moved_from, :moved_ms) \
              ON CONFLICT (name) DO UPDATE SET mode = excluded.mode, state = excluded.state, \
              prefix = excluded.prefix, description = excluded.description, \
              options = excluded.options, next_id = excluded.next_id, \
@@ -107,7 +129,9 @@ pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(
              load_basis_points = excluded.load_basis_points, lock_ttl_ms = excluded.lock_ttl_ms, \
              last_range = excluded.last_range, last_load_ms = excluded.last_load_ms, \
              instance_id = excluded.instance_id, history = excluded.history, \
-             version = excluded.version, updated_ms = excluded.updated_ms"
+             version = excluded.version, updated_ms = excluded.updated_ms, \
+             generation = excluded.generation, moving_to = excluded.moving_to, \
+             moved_from = excluded.moved_from, moved_ms = excluded.moved_ms"
         ))
         .and_then(|mut s| {
             s.execute(named_params! {
@@ -132,6 +156,10 @@ pub(super) fn put_type(connection: &Connection, record: &TypeRecord) -> Result<(
                 ":version": record.version,
                 ":created_ms": record.created_ms,
                 ":updated_ms": record.updated_ms,
+                ":generation": record.placement.generation,
+                ":moving_to": record.placement.moving_to.map(|id| id.0),
+                ":moved_from": record.placement.moved_from.map(|id| id.0),
+                ":moved_ms": record.placement.moved_ms,
             })
         })
         .map_err(sqlite)?;
@@ -142,16 +170,16 @@ pub(super) fn instances(connection: &Connection) -> Result<Vec<InstanceRecord>, 
     let read = || {
         connection
             .prepare_cached(
-                "SELECT id, name, url, (SELECT count(*) FROM id_type WHERE instance_id = i.id) \
-                 FROM redis_instance i ORDER BY id",
+                "SELECT id, name, url, (SELECT count(*) FROM id_type WHERE instance_id = i.id), \
+                 drain_to FROM redis_instance i ORDER BY id",
             )?
             .query_map([], |row| {
                 Ok(InstanceRecord {
-                    drain_to: None,
                     id: InstanceId(row.get(0)?),
                     name: row.get(1)?,
                     url: row.get(2)?,
                     types: row.get::<_, i64>(3)? as u64,
+                    drain_to: row.get::<_, Option<i64>>(4)?.map(InstanceId),
                 })
             })?
             .collect::<rusqlite::Result<Vec<_>>>()

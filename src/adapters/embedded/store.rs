@@ -9,27 +9,28 @@ use async_trait::async_trait;
 use refinery_core::{Migration, Runner};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::ranges::{
-    cut_range, log_range, put_key, put_sequence, range_at, range_log, sequence, with_keys,
-};
-use super::rows::{TYPE_COLUMNS, find_type, instances, must_find, put_type, sqlite, type_record};
+use super::migration::{Recorded, add_history};
+use super::ranges::{cut_range, log_range, put_key, put_sequence, range_at, range_log, sequence};
+use super::rows::{find_type, instances, must_find, put_type, sqlite, types_where};
 use crate::adapters::audit;
 use crate::adapters::system::unix_ms;
 use crate::domain::allocation::Sequence;
-use crate::domain::instance::choose_instance;
+use crate::domain::instance::{check_drain, choose_instance, find_instance};
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, OpaqueKey, State,
-    TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
+    Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec,
+    OpaqueKey, State, TypeChange, TypeName, TypeRecord, TypeSpec, allocation,
 };
+use crate::ports::range_store::not_assigned;
 use crate::ports::{
-    Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
-    Subject, TypeFilter,
+    Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
+    StoreError, Subject, TypeFilter,
 };
 
 pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__strict_core", include_str!("V1__strict_core.sql")),
     ("V2__kinds", include_str!("V2__kinds.sql")),
     ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
+    ("V4__migration", include_str!("V4__migration.sql")),
 ];
 
 /// Longest time for one call: a disk that needs longer is not well.
@@ -165,12 +166,18 @@ fn record_change(
     Ok(())
 }
 
-fn instance_for(
+/// Writes a step of a migration of `before`.
+fn record_move(
     transaction: &Transaction<'_>,
-    wanted: Option<&str>,
-) -> Result<InstanceRecord, StoreError> {
-    let all = instances(transaction)?;
-    choose_instance(&all, wanted).cloned().map_err(StoreError::Refused)
+    before: &TypeRecord,
+    after: &TypeRecord,
+    actor: &str,
+    action: &str,
+) -> Result<(), StoreError> {
+    put_type(transaction, after)?;
+    let (name, action) = (after.name.as_str(), Some(action));
+    let (before, after) = (Some(audit::placement(before)), Some(audit::placement(after)));
+    record_change(transaction, "type", name, actor, action, before, after)
 }
 
 /// The rule of histories (see the port): a new one becomes the current one, a
@@ -188,13 +195,7 @@ fn check_target(
     if record.history.as_ref() == Some(&history) {
         return Ok(());
     }
-    let inserted = transaction
-        .execute(
-            "INSERT OR IGNORE INTO type_history (name, history) VALUES (?1, ?2)",
-            [record.name.as_str(), history.as_str()],
-        )
-        .map_err(sqlite)?;
-    if inserted == 0 {
+    if !add_history(transaction, &record.name, &history, instance)? {
         return Err(StoreError::Superseded {
             name: record.name.to_string(),
             history: history.to_string(),
@@ -338,7 +339,9 @@ impl RangeStore for EmbeddedStore {
                     format!("an id type called {} exists already", spec.name),
                 ));
             }
-            let instance = instance_for(transaction, spec.instance.as_deref())?;
+            let all = instances(transaction)?;
+            let instance = choose_instance(&all, spec.instance.as_deref());
+            let instance = instance.map_err(StoreError::Refused)?;
             let record = TypeRecord::created(&spec, instance.id, unix_ms());
             put_type(transaction, &record)?;
             for key in record.keys.iter() {
@@ -424,20 +427,12 @@ impl RangeStore for EmbeddedStore {
         let limit = i64::from(filter.limit.clamp(1, 1_000));
         let after = filter.after.clone().unwrap_or_default();
         let contains = filter.contains.clone().unwrap_or_default();
+        let instance = filter.instance.map(|id| id.0);
         self.blocking(move |connection| {
-            let mut items = connection
-                .prepare_cached(&format!(
-                    "SELECT {TYPE_COLUMNS} FROM id_type WHERE name > ?1 AND instr(name, ?2) > 0 \
-                     ORDER BY name LIMIT ?3"
-                ))
-                .and_then(|mut s| {
-                    s.query_map(params![after, contains, limit + 1], type_record)?
-                        .collect::<rusqlite::Result<Vec<_>>>()
-                })
-                .map_err(sqlite)?
-                .into_iter()
-                .map(|record| with_keys(connection, record?))
-                .collect::<Result<Vec<_>, _>>()?;
+            let wanted = "name > ?1 AND instr(name, ?2) > 0 \
+                          AND (?3 IS NULL OR instance_id = ?3) ORDER BY name LIMIT ?4";
+            let wanted_of = params![after, contains, instance, limit + 1];
+            let mut items = types_where(connection, wanted, wanted_of)?;
             let more = items.len() as i64 > limit;
             items.truncate(limit as usize);
             Ok(Page { items, more })
@@ -447,42 +442,106 @@ impl RangeStore for EmbeddedStore {
 
     async fn begin_migration(
         &self,
-        _: &TypeName,
-        _: &str,
-        _: &str,
+        name: &TypeName,
+        target: &str,
+        actor: &str,
     ) -> Result<TypeRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let (name, target, actor) = (name.clone(), target.to_owned(), actor.to_owned());
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            let target = find_instance(&instances(transaction)?, &target).cloned();
+            let moving = target.and_then(|target| record.begin_move(&target, unix_ms()));
+            let moving = moving.map_err(StoreError::Refused)?;
+            record_move(transaction, &record, &moving, &actor, "begin_migration")?;
+            Ok(moving)
+        })
+        .await
     }
 
     async fn assign_type(
         &self,
-        _: &TypeName,
-        _: crate::domain::Assignment<'_>,
-        _: &str,
-    ) -> Result<crate::ports::Assigned, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        name: &TypeName,
+        assignment: Assignment<'_>,
+        actor: &str,
+    ) -> Result<Assigned, StoreError> {
+        let (name, actor) = (name.clone(), actor.to_owned());
+        let Assignment { seal, history, rest_end } = assignment;
+        let history = history.cloned();
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            if !instances(transaction)?.iter().any(|instance| instance.id == seal.target) {
+                return Err(refused(
+                    ErrorCode::UnknownInstance,
+                    format!("no Redis instance has the number {}", seal.target),
+                ));
+            }
+            let history = history.as_ref();
+            let recorded = Recorded::of(transaction, &name, seal.target, history, rest_end)?;
+            let assignment = Assignment { seal, history, rest_end };
+            let (moved, keeps_rest) = record
+                .assign(assignment, recorded.known(), unix_ms())
+                .map_err(|why| not_assigned(why, &name, history))?;
+            if let Some(history) = history {
+                add_history(transaction, &name, history, seal.target)?;
+            }
+            record_move(transaction, &record, &moved, &actor, "assign_type")?;
+            Ok(Assigned { record: moved, keeps_rest })
+        })
+        .await
     }
 
     async fn undo_migration(
         &self,
-        _: &TypeName,
-        _: i64,
-        _: &str,
+        name: &TypeName,
+        generation: i64,
+        actor: &str,
     ) -> Result<TypeRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let (name, actor) = (name.clone(), actor.to_owned());
+        self.write(move |transaction| {
+            let record = must_find(transaction, &name)?;
+            let still = record.undo_move(generation, unix_ms()).map_err(StoreError::Refused)?;
+            record_move(transaction, &record, &still, &actor, "undo_migration")?;
+            Ok(still)
+        })
+        .await
     }
 
     async fn migrations(&self) -> Result<Vec<TypeRecord>, StoreError> {
-        Ok(Vec::new())
+        self.blocking(|connection| {
+            let moving = "moving_to IS NOT NULL ORDER BY name LIMIT 1000";
+            types_where(connection, moving, [])
+        })
+        .await
     }
 
     async fn drain_instance(
         &self,
-        _: &str,
-        _: Option<&str>,
-        _: &str,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
     ) -> Result<InstanceRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let (name, to, actor) = (name.to_owned(), to.map(str::to_owned), actor.to_owned());
+        self.write(move |transaction| {
+            let all = instances(transaction)?;
+            let from = find_instance(&all, &name).map_err(StoreError::Refused)?;
+            let to = to.map(|to| find_instance(&all, &to)).transpose();
+            let to = to.map_err(StoreError::Refused)?;
+            if let Some(to) = to {
+                check_drain(from, to).map_err(StoreError::Refused)?;
+            }
+            let drained = InstanceRecord { drain_to: to.map(|to| to.id), ..from.clone() };
+            transaction
+                .execute(
+                    "UPDATE redis_instance SET drain_to = ?2 WHERE id = ?1",
+                    params![drained.id.0, drained.drain_to.map(|id| id.0)],
+                )
+                .map_err(sqlite)?;
+            let action = Some("drain_redis_instance");
+            let (before, after) = (Some(audit::drain(from)), Some(audit::drain(&drained)));
+            record_change(transaction, "instances", &from.name, &actor, action, before, after)?;
+            Ok(drained)
+        })
+        .await
     }
 
     async fn add_instance(
@@ -516,11 +575,28 @@ impl RangeStore for EmbeddedStore {
     async fn remove_instance(&self, name: &str, actor: &str) -> Result<(), StoreError> {
         let (name, actor) = (name.to_owned(), actor.to_owned());
         self.write(move |transaction| {
-            let instance = instance_for(transaction, Some(&name))?;
-            if instance.types > 0 {
+            let all = instances(transaction)?;
+            let instance = find_instance(&all, &name).map_err(StoreError::Refused)?;
+            let to_come: i64 = transaction
+                .query_row(
+                    "SELECT count(*) FROM id_type WHERE moving_to = ?1",
+                    [instance.id.0],
+                    |row| row.get(0),
+                )
+                .map_err(sqlite)?;
+            if instance.types > 0 || to_come > 0 {
+                let types = instance.types;
                 return Err(refused(
                     ErrorCode::Conflict,
-                    format!("Redis instance {name} still has {} id types", instance.types),
+                    format!(
+                        "Redis instance {name} has {types} id types, and {to_come} are to come"
+                    ),
+                ));
+            }
+            if let Some(other) = all.iter().find(|i| i.drain_to == Some(instance.id)) {
+                return Err(refused(
+                    ErrorCode::Conflict,
+                    format!("Redis instance {} is being drained to {name}", other.name),
                 ));
             }
             transaction

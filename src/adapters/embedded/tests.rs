@@ -162,7 +162,7 @@ async fn check_references(store: &EmbeddedStore) {
         Ok((
             count("SELECT count(*) FROM pragma_foreign_key_check")?,
             count("SELECT foreign_keys FROM pragma_foreign_keys")?,
-            t.execute("INSERT INTO type_history VALUES ('nobody', 'x')", []).is_err(),
+            t.execute("INSERT INTO type_history VALUES (9, 'nobody', 'x', 1)", []).is_err(),
         ))
     });
     assert_eq!(found.await.unwrap(), (0, 1, true));

@@ -428,10 +428,11 @@ impl RangeStore for MemoryRangeStore {
         if let Some(to) = &to {
             check_drain(&from, to).map_err(StoreError::Refused)?;
         }
+        let before = audit::drain(&from);
         let drained = InstanceRecord { drain_to: to.map(|to| to.id), ..from };
         tables.instances.insert(drained.id, drained.clone());
         let audit = Audit { action: "drain_redis_instance", actor, at_ms };
-        tables.audited_instance(audit, &drained.name);
+        tables.audited_instance(audit, &drained.name, Some(before), Some(audit::drain(&drained)));
         Ok(drained)
     }
 
@@ -454,7 +455,7 @@ impl RangeStore for MemoryRangeStore {
         let record = spec.clone().into_record(InstanceId(tables.last_instance));
         tables.instances.insert(record.id, record.clone());
         let audit = Audit { action: "add_redis_instance", actor, at_ms };
-        tables.audited_instance(audit, &spec.name);
+        tables.audited_instance(audit, &spec.name, None, None);
         Ok(record)
     }
 
@@ -478,7 +479,7 @@ impl RangeStore for MemoryRangeStore {
         }
         tables.instances.remove(&id);
         let audit = Audit { action: "remove_redis_instance", actor, at_ms };
-        tables.audited_instance(audit, name);
+        tables.audited_instance(audit, name, None, None);
         Ok(())
     }
 

@@ -89,9 +89,15 @@ impl Tables {
         self.push_audit(seq, audit, name.to_string(), before, after);
     }
 
-    pub fn audited_instance(&mut self, audit: Audit<'_>, name: &str) {
+    pub fn audited_instance(
+        &mut self,
+        audit: Audit<'_>,
+        name: &str,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
         let seq = self.changed(Subject::Instances);
-        self.push_audit(seq, audit, name.to_owned(), None, None);
+        self.push_audit(seq, audit, name.to_owned(), before, after);
     }
 
     fn push_audit(

@@ -12,7 +12,8 @@ use crate::ports::StoreError;
 
 /// Raised by `idgen_lease_range`: the type is assigned to another instance.
 pub const NOT_ASSIGNED: u16 = 45008;
-/// Raised by `idgen_lease_range`: the history was succeeded by another.
+/// Raised by `idgen_lease_range` and `idgen_assign_type`: the history was succeeded
+/// by another.
 pub const SUPERSEDED: u16 = 45009;
 /// Raised by `idgen_lease_range`: the server's clock lies outside the period. The
 /// first number of the message is that clock.
@@ -54,7 +55,7 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45002 => return Some(Error::new(ErrorCode::UnknownInstance, message)),
         45003 => return Some(Error::new(ErrorCode::Retired, message)),
         45005 => return Some(Error::new(ErrorCode::AlreadyExists, message)),
-        45006 | 45010 | 45013 => return Some(Error::new(ErrorCode::Conflict, message)),
+        45006 | 45010 | 45013 | 45014 => return Some(Error::new(ErrorCode::Conflict, message)),
         45007 => return Some(Error::new(ErrorCode::Exhausted, message)),
         45012 => return Some(Error::new(ErrorCode::Unavailable, message)),
         45101 => "name",
@@ -102,6 +103,8 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45143 => "token",
         45144 => "ttl_ms",
         45145 => "used_until_ms",
+        45146 => "generation",
+        45147 => "rest_end",
         _ => return None,
     };
     Some(Error::invalid(field, message))

@@ -25,14 +25,17 @@ use mysql_async::Value;
 pub use doctor::doctor;
 pub use options::MysqlOptions;
 
+use crate::domain::migration::NotAssigned;
 use crate::domain::options::{in_one_period, period_of};
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode,
-    OpaqueKey, SliceKey, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec, allocation,
+    Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec,
+    LoadPercentage, Mode, OpaqueKey, SliceKey, TypeChange, TypeName, TypeOptions, TypeRecord,
+    TypeSpec, allocation,
 };
+use crate::ports::range_store::not_assigned;
 use crate::ports::{
-    Allocation, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore, StoreError,
-    TypeFilter,
+    Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
+    StoreError, TypeFilter,
 };
 use pool::Pool;
 use rows::{TYPE_COLUMNS, column, only};
@@ -64,7 +67,11 @@ impl MysqlStore {
 
     async fn call_type(&self, sql: &str, params: Vec<Value>) -> Result<TypeRecord, StoreError> {
         let rows = self.pool.rows(sql, Params::Positional(params)).await?;
-        let mut records = vec![rows::type_record(&only(rows)?)?];
+        self.with_keys(rows::type_record(&only(rows)?)?).await
+    }
+
+    async fn with_keys(&self, record: TypeRecord) -> Result<TypeRecord, StoreError> {
+        let mut records = vec![record];
         self.add_keys(&mut records).await?;
         Ok(records.remove(0))
     }
@@ -331,18 +338,24 @@ impl RangeStore for MysqlStore {
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError> {
         // Names are ASCII, the texts to compare with need not be; and one row
         // more than asked for tells whether there are more.
+        let of_instance = match filter.instance {
+            Some(_) => "AND instance_id = ?",
+            None => "",
+        };
         let sql = format!(
             "SELECT {TYPE_COLUMNS} FROM idgen_types \
              WHERE LOCATE(CONVERT(? USING utf8mb4) COLLATE utf8mb4_bin, CONVERT(name USING utf8mb4)) > 0 \
                AND CONVERT(name USING utf8mb4) > CONVERT(? USING utf8mb4) COLLATE utf8mb4_bin \
+               {of_instance} \
              ORDER BY name LIMIT ?"
         );
         let limit = filter.limit.clamp(1, 1_000) as usize;
-        let params = (
-            filter.contains.as_deref().unwrap_or_default(),
-            filter.after.as_deref().unwrap_or_default(),
-            limit as u64 + 1,
-        );
+        let mut params: Vec<Value> = vec![
+            filter.contains.as_deref().unwrap_or_default().into(),
+            filter.after.as_deref().unwrap_or_default().into(),
+        ];
+        params.extend(filter.instance.map(|instance| Value::from(instance.0)));
+        params.push((limit as u64 + 1).into());
         let mut items = self.list(&sql, params, rows::type_record).await?;
         let more = items.len() > limit;
         items.truncate(limit);
@@ -352,42 +365,79 @@ impl RangeStore for MysqlStore {
 
     async fn begin_migration(
         &self,
-        _: &TypeName,
-        _: &str,
-        _: &str,
+        name: &TypeName,
+        target: &str,
+        actor: &str,
     ) -> Result<TypeRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let sql = "CALL idgen_begin_migration(?, ?, ?)";
+        let params = vec![name.as_str().into(), target.into(), actor.into()];
+        let record = self.call_type(sql, params).await?;
+        match record.placement.moving_to {
+            Some(_) => Ok(record),
+            // Between the commit and the answer.
+            None => Err(StoreError::Refused(Error::new(
+                ErrorCode::Conflict,
+                format!("this migration of id type {name} was finished or undone already"),
+            ))),
+        }
     }
 
     async fn assign_type(
         &self,
-        _: &TypeName,
-        _: crate::domain::Assignment<'_>,
-        _: &str,
-    ) -> Result<crate::ports::Assigned, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        name: &TypeName,
+        assignment: Assignment<'_>,
+        actor: &str,
+    ) -> Result<Assigned, StoreError> {
+        let Assignment { seal, history, rest_end } = assignment;
+        let sql = "CALL idgen_assign_type(?, ?, ?, ?, ?, ?)";
+        let params = (
+            name.as_str(),
+            seal.target.0,
+            seal.generation,
+            history.map(History::as_str),
+            rest_end,
+            actor,
+        );
+        let answer = self.pool.rows(sql, params).await.map_err(|failure| match failure.errno {
+            Some(errors::SUPERSEDED) => not_assigned(NotAssigned::Superseded, name, history),
+            _ => failure.into(),
+        });
+        let row = only(answer?)?;
+        let keeps_rest = column::<i64>(&row, "keeps_rest")? != 0;
+        Ok(Assigned { record: self.with_keys(rows::type_record(&row)?).await?, keeps_rest })
     }
 
     async fn undo_migration(
         &self,
-        _: &TypeName,
-        _: i64,
-        _: &str,
+        name: &TypeName,
+        generation: i64,
+        actor: &str,
     ) -> Result<TypeRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let sql = "CALL idgen_undo_migration(?, ?, ?)";
+        self.call_type(sql, vec![name.as_str().into(), generation.into(), actor.into()]).await
     }
 
     async fn migrations(&self) -> Result<Vec<TypeRecord>, StoreError> {
-        Ok(Vec::new())
+        let sql = format!(
+            "SELECT {TYPE_COLUMNS} FROM idgen_types WHERE moving_to IS NOT NULL \
+             ORDER BY name LIMIT 1000"
+        );
+        let mut found = self.list(&sql, (), rows::type_record).await?;
+        self.add_keys(&mut found).await?;
+        Ok(found)
     }
 
     async fn drain_instance(
         &self,
-        _: &str,
-        _: Option<&str>,
-        _: &str,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
     ) -> Result<InstanceRecord, StoreError> {
-        Err(StoreError::Broken("skeleton".to_owned()))
+        let sql = "CALL idgen_drain_redis_instance(?, ?, ?)";
+        let id: i64 = column(&only(self.pool.rows(sql, (name, to, actor)).await?)?, "id")?;
+        // The procedure answers for people, with the secret hidden.
+        let found = self.instances().await?.into_iter().find(|i| i.id.0 == id);
+        found.ok_or_else(|| rows::broken("an instance that is not listed"))
     }
 
     async fn add_instance(
@@ -402,7 +452,7 @@ impl RangeStore for MysqlStore {
         // The procedure answers for people, with the secret hidden.
         Ok(InstanceRecord {
             drain_to: None,
-            id: crate::domain::InstanceId(column(&row, "id")?),
+            id: InstanceId(column(&row, "id")?),
             name: column(&row, "name")?,
             url: spec.url.clone(),
             types: column(&row, "types")?,
@@ -415,14 +465,16 @@ impl RangeStore for MysqlStore {
     }
 
     async fn instances(&self) -> Result<Vec<InstanceRecord>, StoreError> {
-        let sql = "SELECT n.id AS id, n.name AS name, n.url AS url, i.types AS types \
+        let sql = "SELECT n.id AS id, n.name AS name, n.url AS url, i.types AS types, \
+                   n.drain_to AS drain_to \
                    FROM idgen_node_instances n JOIN idgen_instances i ON i.id = n.id \
                    ORDER BY n.id";
         self.list(sql, (), rows::instance).await
     }
 
     async fn connections(&self) -> Result<Vec<InstanceRecord>, StoreError> {
-        let sql = "SELECT id, name, url, 0 AS types FROM idgen_node_instances ORDER BY id";
+        let sql = "SELECT id, name, url, 0 AS types, drain_to FROM idgen_node_instances \
+                   ORDER BY id";
         self.list(sql, (), rows::instance).await
     }
 

@@ -6,15 +6,16 @@ use mysql_async::Row;
 use mysql_async::prelude::FromValue;
 
 use crate::domain::{
-    History, IdRange, InstanceId, InstanceRecord, LoadPercentage, Mode, OpaqueKey, SliceKey, State,
-    TypeName, TypeOptions, TypeRecord,
+    History, IdRange, InstanceId, InstanceRecord, LoadPercentage, Mode, OpaqueKey, Placement,
+    SliceKey, State, TypeName, TypeOptions, TypeRecord,
 };
 use crate::ports::{AuditEntry, Change, RangeLogEntry, StoreError, Subject};
 
 /// The columns of `idgen_types` that [`type_record`] reads.
 pub const TYPE_COLUMNS: &str = "name, mode, state, prefix, description, first_id, next_id, max_id, \
     min_range, max_range, load_interval_ms, load_percentage, lock_ttl_ms, last_range, \
-    last_load_ms, instance_id, history, version, created_ms, updated_ms, options, max_position";
+    last_load_ms, instance_id, history, version, created_ms, updated_ms, options, max_position, \
+    generation, moving_to, moved_from, moved_ms";
 
 /// An answer of the server that cannot be.
 pub fn broken(what: &str) -> StoreError {
@@ -55,7 +56,12 @@ pub fn type_record(row: &Row) -> Result<TypeRecord, StoreError> {
     let (mode, state) = (text("mode")?, text("state")?);
     let percentage = text("load_percentage")?;
     Ok(TypeRecord {
-        placement: crate::domain::Placement::default(),
+        placement: Placement {
+            generation: column(row, "generation")?,
+            moving_to: column::<Option<i64>>(row, "moving_to")?.map(InstanceId),
+            moved_from: column::<Option<i64>>(row, "moved_from")?.map(InstanceId),
+            moved_ms: column(row, "moved_ms")?,
+        },
         name: type_name(&text("name")?)?,
         // A newer program may know more modes; this one must not guess.
         mode: Mode::parse(&mode).map_err(|_| broken(&format!("mode {mode:?} is not known")))?,
@@ -100,7 +106,7 @@ pub fn slice_key(row: &Row) -> Result<(String, SliceKey), StoreError> {
 /// A row of `idgen_node_instances`.
 pub fn instance(row: &Row) -> Result<InstanceRecord, StoreError> {
     Ok(InstanceRecord {
-        drain_to: None,
+        drain_to: column::<Option<i64>>(row, "drain_to")?.map(InstanceId),
         id: InstanceId(column(row, "id")?),
         name: column(row, "name")?,
         url: column(row, "url")?,

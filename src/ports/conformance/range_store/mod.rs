@@ -3,6 +3,7 @@
 mod calendar;
 mod feed;
 mod give_back;
+mod migration;
 mod opaque;
 mod options;
 mod ranges;
@@ -57,6 +58,17 @@ pub async fn range_store(store: Store) {
     opaque::lost_keys(&store).await;
     opaque::shards_rotate_together(&store).await;
     opaque::no_key_is_shown(&store).await;
+    let world = migration::world(&store).await;
+    migration::from_begin_to_end(&world).await;
+    migration::refused_beginnings(&world).await;
+    migration::undone(&world).await;
+    migration::what_is_left(&world).await;
+    migration::there_and_back(&world).await;
+    migration::a_replaced_server_does_not_come_back(&world).await;
+    migration::concurrent_assignments(&world).await;
+    migration::types_of_an_instance(&world).await;
+    migration::draining(&world).await;
+    migration::removing(&world).await;
     store.ping().await.expect("a store that works answers");
 }
 
