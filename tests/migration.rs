@@ -12,6 +12,7 @@ use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncC
 use serde_json::{Value, json};
 use support::node::{Cluster, Node, TOKEN, Verify};
 use support::redis::RedisServer;
+use support::send_signal;
 use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
 use thrift::transport::{
     ReadHalf, TFramedReadTransport, TFramedWriteTransport, TIoChannel, TTcpChannel, WriteHalf,
@@ -179,9 +180,12 @@ fn a_plan_changes_nothing_an_undo_moves_back_and_request_keys_last() {
     assert_eq!(keyed(node), before);
     assert_eq!(cluster.redis.cli(&["hexists", "idgen:{order}", "sealed"]), "1");
 
+    // Not back: an end as high as theirs was published there before.
+    let plan = answer(node, &["type", "migrate", "order", "--to", "default", "--dry-run"]);
+    assert_eq!((&plan["rest"], &plan["keeps_rest"]), (&json!(994), &json!(false)), "{plan:#}");
     let back = answer(&nodes[1], &["type", "migrate", "order", "--undo"]);
     assert_eq!((&back["instance"], &back["moved_from"]), (&json!(FIRST), &json!(OTHER)));
-    assert_eq!(nodes[1].run(&["get", "order"]), "7\n");
+    assert_eq!(nodes[1].run(&["get", "order"]), "1001\n");
     assert_eq!(keyed(node), before);
     // What is there already, is not there, or cannot be undone.
     for (arguments, text) in [
@@ -198,42 +202,54 @@ fn a_plan_changes_nothing_an_undo_moves_back_and_request_keys_last() {
     assert_eq!(node.try_run(&["type", "migrate", "user", "--undo"]).status.code(), Some(3));
 }
 
-/// The node at work on a migration dies at one moment or another; the others end what
-/// it began, and nobody gets a wrong id.
+/// The node at work on a migration dies before or after it has closed the old instance;
+/// the others end what it began, and nobody gets a wrong id.
 #[test]
 fn a_node_killed_in_the_middle_of_a_migration() {
-    let (_cluster, _other, mut nodes) = cluster_of(3);
+    let (cluster, other, mut nodes) = cluster_of(3);
     nodes[0].run(&["type", "add", "order", "--min-range", "5000"]);
     nodes[0].run(&["get", "order"]);
     let verify = Verify::start(&all(&nodes), "order", 20, &["--clients", "12"]);
     verify.wait_until_busy();
-    for delay_ms in [2, 6, 12, 25] {
-        let now_on = place(&nodes[0], "order");
-        let body = json!({"to": (FIRST + OTHER - now_on).to_string()});
+    for closed in [false, true, true] {
+        let from = place(&nodes[0], "order");
+        let to = FIRST + OTHER - from;
+        let old = if from == FIRST { &cluster.redis } else { &other };
+        let generation = "SELECT generation FROM idgen_type WHERE name = 'order'";
+        let before: i64 = cluster.sql(generation).parse().unwrap();
+        let has_come_so_far = || match closed {
+            false => cluster.sql(generation).parse::<i64>().unwrap() > before,
+            true => old.cli(&["hget", "idgen:{order}", "sealed"]) == format!("{} {to}", before + 1),
+        };
         let url = nodes[2].url.clone();
+        let body = json!({ "to": to.to_string() });
         let moving = std::thread::spawn(move || post(&url, "/types/order/migration", &body));
-        std::thread::sleep(Duration::from_millis(delay_ms)); // the moment of the death
+        // Step by step: it stands still while somebody looks how far it is.
+        wait_for("the migration has begun", || {
+            send_signal(nodes[2].pid(), "STOP");
+            let is_there = has_come_so_far();
+            if !is_there {
+                send_signal(nodes[2].pid(), "CONT");
+                std::thread::sleep(Duration::from_millis(1)); // the length of a step
+            }
+            is_there
+        });
         nodes[2].kill();
         let status = moving.join().unwrap();
         let began = Instant::now();
         wait_for("somebody ends the migration", || {
             answer(&nodes[0], &["type", "migrations"]) == json!([])
         });
+        let took = began.elapsed();
         wait_for("ids", || nodes[1].try_run(&["get", "order"]).status.success());
-        println!(
-            "killed after {delay_ms} ms ({status:?}): {now_on} -> {}, ended after {:?}",
-            place(&nodes[0], "order"),
-            began.elapsed()
-        );
+        println!("closed: {closed}, {from} -> {to}, answer {status:?}, ended after {took:?}");
+        assert_eq!(place(&nodes[0], "order"), to);
         nodes[2].start_again();
     }
     let report = verify.finish_clean();
     let by_code = report["errors_by_code"].as_object().unwrap();
     let connection = |code: &String| ["connect", "disconnected"].contains(&code.as_str());
     assert!(by_code.keys().all(connection), "only the killed node's calls: {report:#}");
-    // And it can still be moved.
-    let back = FIRST + OTHER - place(&nodes[1], "order");
-    move_to(&nodes[1], "order", back);
 }
 
 #[test]
@@ -393,7 +409,6 @@ fn a_range_store_restored_from_before_a_migration() {
         node.run(&["get", "order"]);
     }
     cluster.sql(&backup);
-    assert_eq!(cluster.sql("SELECT instance_id FROM idgen_type WHERE name = 'order'"), "1");
     // One node that knows nothing, and two that ran all the time.
     nodes[2].kill();
     nodes[2].start_again();
@@ -404,6 +419,8 @@ fn a_range_store_restored_from_before_a_migration() {
         nodes.iter().all(|node| place(node, "order") == OTHER)
     });
     verify.finish_clean();
+    let logs: String = nodes.iter().map(Node::log).collect();
+    assert!(logs.contains("has forgotten a migration"), "{logs}");
     assert_eq!(answer(&nodes[2], &["type", "migrations"]), json!([]));
 }
 

@@ -125,7 +125,7 @@ fn plan_in_words(plan: &PlanJson) -> Pairs {
     let left = match (plan.rest, plan.keeps_rest) {
         (0, _) => "none, so none are lost".to_owned(),
         (rest, true) => format!("{rest}, which go along"),
-        (rest, false) => format!("{rest}, which are lost: higher ones were on the new instance"),
+        (rest, false) => format!("{rest}, which are lost: ranges as high were there before"),
     };
     let mut pairs = vec![
         ("name", plan.record.name.clone()),
@@ -209,6 +209,14 @@ pub(super) fn drains_to(instance: &InstanceJson) -> String {
     to.map_or("-".to_owned(), |to| to.name.unwrap_or_else(|| to.id.to_string()))
 }
 
+fn left_on(instance: &InstanceJson) -> String {
+    let InstanceJson { types, name, .. } = instance;
+    match types {
+        1 => format!("1 type is left on {name}"),
+        _ => format!("{types} types are left on {name}"),
+    }
+}
+
 /// Waits until the instance has no type left.
 fn wait(
     client: &Client,
@@ -220,7 +228,7 @@ fn wait(
     let mut told = None;
     loop {
         if told != Some(drained.types) {
-            writeln!(console.err, "{} types are left on {}", drained.types, drained.name)?;
+            writeln!(console.err, "{}", left_on(&drained))?;
             told = Some(drained.types);
         }
         if drained.types == 0 {
@@ -228,16 +236,14 @@ fn wait(
         }
         if drained.drain_to.is_none() {
             return Err(Failure::failed(format_args!(
-                "somebody stopped the draining of {}: {} types are left",
-                drained.name, drained.types
+                "{}: somebody stopped the draining",
+                left_on(&drained)
             )));
         }
         if load::now() >= bound {
             return Err(Failure::failed(format_args!(
-                "{} types are left on {} after {} s; the nodes go on draining it, and their logs \
-                 say what holds them up",
-                drained.types,
-                drained.name,
+                "{} after {} s; the nodes go on draining it, and their logs say what holds them up",
+                left_on(&drained),
                 limit.as_secs()
             )));
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::Parts;
 use super::admin::{Migrated, MigrationPlan, Place};
@@ -33,6 +33,11 @@ use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, T
 const LOOK: Duration = Duration::from_secs(1);
 /// A migration that was begun so long ago, and is not finished, was left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// A caller that needs a type finishes its migration after so long: the same time
+/// after which a silent holder of a refill lock is replaced.
+const GRACE: Duration = Duration::from_millis(250);
+/// How often it looks meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Types of one instance that a node moves between two looks.
 const DRAINED_AT_ONCE: u32 = 100;
 
@@ -88,6 +93,8 @@ impl Parts {
                         id_type = %name, target = %seal.target,
                         "the range store has forgotten a migration: doing it again"
                     );
+                } else if self.ended_meanwhile(name, seal).await? {
+                    return Ok(());
                 }
                 let name = name.clone();
                 let work = Unfinished { name, from: on, seal, abandon: false };
@@ -95,6 +102,21 @@ impl Parts {
             }
         }
         Ok(())
+    }
+
+    /// Gives the one who began a migration the time to end it: with several at it, what
+    /// is left on the old instance may be burnt.
+    async fn ended_meanwhile(&self, name: &TypeName, seal: Seal) -> Result<bool, Error> {
+        let bound = Instant::now() + GRACE;
+        while Instant::now() < bound {
+            sleep(LOOK_AGAIN).await;
+            let record = self.must_find(name).await?;
+            if record.placement.generation > seal.generation {
+                self.catalogue.put(record, false);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {
@@ -255,19 +277,13 @@ impl Parts {
             raise(&mut ends, entry.supply.floor());
         }
         if !in_redis {
-            let assignment = Assignment { seal, history: None, rest_end: None };
-            let assigned = self.store.assign_type(&name, assignment, actor).await?;
-            self.changed(&assigned.record).await;
-            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
+            return self.assign_without_rest(&name, seal, actor).await;
         }
         let target = self.reached(seal.target)?;
         let ends: Vec<_> = ends.into_iter().collect();
         let history = target.dispatcher.adopt(&name, &ends).await?;
         if record.mode != Mode::Strict {
-            let assignment = Assignment { seal, history: None, rest_end: None };
-            let assigned = self.store.assign_type(&name, assignment, actor).await?;
-            self.changed(&assigned.record).await;
-            return Ok(Finished { record: assigned.record, kept: 0, burnt: 0 });
+            return self.assign_without_rest(&name, seal, actor).await;
         }
         let token = self.entropy.token();
         let ttl = Duration::from_millis(record.lock_ttl_ms as u64);
@@ -279,7 +295,7 @@ impl Parts {
             Ok(assigned) => assigned,
             Err(error) => {
                 let _ = target.dispatcher.unlock(&name, &token).await;
-                return Err(error.into());
+                return self.finished_by_another(&name, seal, error).await;
             }
         };
         let mut kept = 0;
@@ -311,6 +327,43 @@ impl Parts {
             id_type = %name, from = %from, to = %target.record.name, kept, burnt, "moved"
         );
         Ok(Finished { record: assigned.record, kept, burnt })
+    }
+
+    async fn assign_without_rest(
+        &self,
+        name: &TypeName,
+        seal: Seal,
+        actor: &str,
+    ) -> Result<Finished, Error> {
+        let assignment = Assignment { seal, history: None, rest_end: None };
+        match self.store.assign_type(name, assignment, actor).await {
+            Ok(assigned) => {
+                self.changed(&assigned.record).await;
+                Ok(Finished { record: assigned.record, kept: 0, burnt: 0 })
+            }
+            Err(error) => self.finished_by_another(name, seal, error).await,
+        }
+    }
+
+    /// The store did not assign. That is no failure where the type is on its way no
+    /// more because somebody else was faster.
+    async fn finished_by_another(
+        &self,
+        name: &TypeName,
+        seal: Seal,
+        error: StoreError,
+    ) -> Result<Finished, Error> {
+        let error = Error::from(error);
+        if error.code != ErrorCode::Conflict {
+            return Err(error);
+        }
+        let record = self.must_find(name).await?;
+        if record.instance != seal.target || record.placement.generation <= seal.generation {
+            return Err(error);
+        }
+        self.catalogue.put(record.clone(), false);
+        // What became of the rest, the other one knows.
+        Ok(Finished { record, kept: 0, burnt: 0 })
     }
 
     /// Ends the migration of this generation and leaves the type where it is.
