@@ -297,6 +297,12 @@ struct TypeInfo {
    * that is before the period ends.
    */
   26: optional i64 exhaustedAtMs
+  /** Number of the Redis instance that the type is being moved to. Left out when it stays. */
+  27: optional i64 movingTo
+  /** Number of the Redis instance that it was on before. Left out when it was never moved. */
+  28: optional i64 movedFrom
+  /** Counts the steps of its moves between Redis instances. */
+  29: optional i64 generation
 }
 
 /** A part that a node depends on. */

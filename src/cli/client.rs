@@ -118,6 +118,11 @@ impl Client {
         self.send(Method::DELETE, path, None).map(drop)
     }
 
+    /// Deletes what is at `path` and reads the JSON of the answer.
+    pub fn delete_and_read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Method::DELETE, path, None)
+    }
+
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -13,6 +13,7 @@ pub mod flags;
 pub mod get;
 pub mod lease;
 pub mod load;
+mod migrate;
 pub mod output;
 pub mod redis;
 pub mod schema;
@@ -79,10 +80,10 @@ enum Command {
                             docs/configuration.md lists them. The token of the admin API is set \
                             by IDGEN_ADMIN_TOKEN.")]
     Serve(ServeArgs),
-    /// Create, list, show, change, retire and restore id types
+    /// Create, list, show, change, move, retire and restore id types
     #[command(subcommand)]
     Type(Box<types::TypeCommand>),
-    /// Register, list, test and remove Redis instances
+    /// Register, list, test, drain and remove Redis instances
     #[command(subcommand)]
     Redis(redis::RedisCommand),
     /// Print ids of a type, one per line
@@ -171,7 +172,27 @@ fn execute(
     Ok(exit::OK)
 }
 
+/// Asks to type `name` before something that cannot be taken back; `danger` says
+/// what will happen, `refusal` what has not.
+fn confirm(
+    console: &mut Console<'_>,
+    name: &str,
+    danger: &str,
+    refusal: &str,
+) -> Result<(), Failure> {
+    write!(console.err, "{danger} Type its name to go on: ")?;
+    console.err.flush()?;
+    let mut answer = String::new();
+    console.input.read_line(&mut answer)?;
+    if answer.trim_end_matches(['\r', '\n']) != name {
+        return Err(Failure::failed(format_args!("{refusal}: that was not the name of the type")));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod kind_tests;
+#[cfg(test)]
+mod migrate_tests;
 #[cfg(test)]
 mod tests;

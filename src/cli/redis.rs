@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::client::{Client, ClientArgs, encode};
-use super::exit::Failure;
+use super::exit::{Failure, REFUSED};
+use super::migrate::{self, DrainArgs, drains_to};
 use super::output::{json, pairs, table};
 use super::{Console, Environment};
 use crate::front::http::schema::{CheckJson, InstanceJson, ListJson, NewInstance, TestInstance};
@@ -17,6 +18,8 @@ pub enum RedisCommand {
     List(ListArgs),
     /// Try the connection of an instance from the node
     Test(TestArgs),
+    /// Move all types of an instance to another one, so that it can be removed
+    Drain(DrainArgs),
     /// Remove an instance that no type is assigned to
     Remove(RemoveArgs),
 }
@@ -72,15 +75,32 @@ pub fn run(
         RedisCommand::Add(args) => add(args, environment, console),
         RedisCommand::List(args) => list(args, environment, console),
         RedisCommand::Test(args) => test(args, environment, console),
+        RedisCommand::Drain(args) => migrate::drain(args, environment, console),
         RedisCommand::Remove(args) => {
             let client = Client::new(&args.client, environment)?;
-            client.delete(&format!("/redis-instances/{}", encode(&args.name)))?;
+            client
+                .delete(&format!("/redis-instances/{}", encode(&args.name)))
+                .map_err(|failure| with_hint(failure, &args.name))?;
             if !args.client.json {
                 writeln!(console.out, "{} is removed", args.name)?;
             }
             Ok(())
         }
     }
+}
+
+/// What to do about an instance that is still in use.
+fn with_hint(failure: Failure, name: &str) -> Failure {
+    if failure.code != REFUSED || !failure.message.starts_with("CONFLICT") {
+        return failure;
+    }
+    Failure::new(
+        REFUSED,
+        format_args!(
+            "{failure} (`idgen redis list` shows what is in use; `idgen redis drain {name} --to \
+             OTHER` moves its types away, and `--cancel` ends a drain to it)"
+        ),
+    )
 }
 
 fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -105,20 +125,22 @@ fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<
         return Ok(json(console.out, &list.items)?);
     }
     let row = |instance: InstanceJson| {
-        let state = match instance.check {
+        let state = match &instance.check {
             Some(check) if check.reachable => format!("answers in {} us", check.round_trip_us),
-            Some(check) => check.error.unwrap_or_else(|| "does not answer".to_owned()),
+            Some(check) => check.error.clone().unwrap_or_else(|| "does not answer".to_owned()),
             None => "-".to_owned(),
         };
+        let drains_to = drains_to(&instance);
         vec![
             instance.id.to_string(),
             instance.name,
             instance.types.to_string(),
+            drains_to,
             instance.url,
             state,
         ]
     };
-    let header = ["number", "name", "types", "url", "state"];
+    let header = ["number", "name", "types", "drains to", "url", "state"];
     Ok(table(console.out, &header, list.items.into_iter().map(row).collect())?)
 }
 

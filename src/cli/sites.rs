@@ -46,11 +46,11 @@ pub fn run(
 ) -> Result<(), Failure> {
     let mut found = Vec::new();
     let own = Client::new(&args.client, environment)?;
-    found.push((own.url().to_owned(), all_types(&own, "")?));
+    found.push((own.url().to_owned(), all_types(&own, "", "")?));
     for peer in &args.peers {
         let there = ClientArgs { url: Some(peer.clone()), ..args.client.clone() };
         let client = Client::new(&there, environment)?;
-        found.push((client.url().to_owned(), all_types(&client, "")?));
+        found.push((client.url().to_owned(), all_types(&client, "", "")?));
     }
     let findings = compare(&found);
     if args.client.json {

@@ -36,8 +36,16 @@ pub fn settings_of(record: &TypeJson) -> Pairs {
             ("last load", record.last_load_ms.map_or("-".into(), time)),
         ]);
     }
+    pairs.push(("redis instance", record.instance.to_string()));
+    pairs.extend(record.moving_to.map(|to| ("moving to", format!("redis instance {to}"))));
+    if let Some(from) = record.moved_from {
+        let when = record.moved_ms.map_or_else(|| "-".to_owned(), time);
+        pairs.push(("moved from", format!("redis instance {from}, {when}")));
+    }
+    if record.generation > 0 {
+        pairs.push(("generation", record.generation.to_string()));
+    }
     pairs.extend([
-        ("redis instance", record.instance.to_string()),
         ("version", record.version.to_string()),
         ("created", time(record.created_ms)),
         ("updated", time(record.updated_ms)),
@@ -124,12 +132,13 @@ fn dispatcher_of(view: &DispatcherJson) -> Pairs {
     let range = |range: Option<RangeJson>| {
         range.map_or("-".to_owned(), |r| format!("[{}, {})", r.start, r.end))
     };
-    let state = match view.live {
-        true => "live",
-        false => "needs a refill before it can go on",
+    let state = match (view.sealed, view.live) {
+        (Some(seal), _) => format!("closed: the type goes to redis instance {}", seal.target),
+        (None, true) => "live".to_owned(),
+        (None, false) => "needs a refill before it can go on".to_owned(),
     };
     vec![
-        ("dispatcher", state.to_owned()),
+        ("dispatcher", state),
         ("next id", view.cursor.to_string()),
         ("current range", range(view.current)),
         ("range in reserve", range(view.second)),
@@ -156,6 +165,14 @@ fn local_of(local: &LocalJson) -> Pairs {
         pairs.push(("which lasts", text));
     }
     pairs
+}
+
+/// The Redis instance of a type, and where it goes from there.
+pub fn place_of(record: &TypeJson) -> String {
+    match record.moving_to {
+        Some(to) => format!("{} -> {to}", record.instance),
+        None => record.instance.to_string(),
+    }
 }
 
 /// Seconds in the largest unit of which there are at least two.

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
+use super::migrate::{self, MigrateArgs, MigrationsArgs};
 use super::output::{json, pairs, table, time};
 use super::sites::{self, CheckSitesArgs};
 use super::type_options::{ModeFlag, OpaqueFlags, OptionFlags};
-use super::type_view::{or_dash, settings_of, supply_of};
-use super::{Console, Environment};
+use super::type_view::{or_dash, place_of, settings_of, supply_of};
+use super::{Console, Environment, confirm};
 use crate::domain::{LoadPercentage, TypeOptions};
 use crate::front::http::log_schema::RangeLogJson;
 use crate::front::http::schema::{ListJson, NewType, TypeDetailJson, TypeJson, TypePatch};
@@ -28,6 +29,10 @@ pub enum TypeCommand {
     Set(SetArgs),
     /// Give an opaque type a new key; the ids that are left in its slice are lost
     RotateKey(NameArgs),
+    /// Move an id type to another Redis instance, while it is in use
+    Migrate(MigrateArgs),
+    /// List the id types that are on their way to another Redis instance
+    Migrations(MigrationsArgs),
     /// Compare the types that several sites share with those of the other sites
     CheckSites(CheckSitesArgs),
     /// Stop handing out ids of a type; its name and its next id are kept
@@ -95,6 +100,9 @@ pub struct ListArgs {
     /// Only names that contain this text
     #[arg(long, value_name = "TEXT")]
     contains: Option<String>,
+    /// Only types of this Redis instance, by name or number
+    #[arg(long, value_name = "INSTANCE")]
+    instance: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -178,6 +186,8 @@ pub fn run(
         TypeCommand::List(args) => list(args, environment, console),
         TypeCommand::Show(args) => show(args, environment, console),
         TypeCommand::Set(args) => set(args, environment, console),
+        TypeCommand::Migrate(args) => migrate::migrate(args, environment, console),
+        TypeCommand::Migrations(args) => migrate::migrations(args, environment, console),
         TypeCommand::CheckSites(args) => sites::run(args, environment, console),
         TypeCommand::Retire(args) => retire(args, environment, console),
         TypeCommand::Restore(args) => {
@@ -218,32 +228,39 @@ fn add(args: AddArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
 
 fn list(args: ListArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
     let client = Client::new(&args.client, env)?;
-    let types = all_types(&client, &args.contains.unwrap_or_default())?;
+    let (contains, instance) = (args.contains.as_deref(), args.instance.as_deref());
+    let types = all_types(&client, contains.unwrap_or_default(), instance.unwrap_or_default())?;
     if args.client.json {
         return Ok(json(console.out, &types)?);
     }
     let header = ["name", "mode", "state", "next id", "last range", "redis", "description"];
     let row = |t: TypeJson| {
+        let place = place_of(&t);
         vec![
             t.name,
             t.mode,
             t.state,
             t.next_id.to_string(),
             or_dash(t.last_range),
-            t.instance.to_string(),
+            place,
             t.description.chars().take(60).collect(),
         ]
     };
     Ok(table(console.out, &header, types.into_iter().map(row).collect())?)
 }
 
-/// Every type whose name contains `text`, page by page.
-pub(super) fn all_types(client: &Client, text: &str) -> Result<Vec<TypeJson>, Failure> {
-    let contains = encode(text);
+/// Every type whose name contains `text`, of one Redis instance if `instance` is not
+/// empty, page by page.
+pub(super) fn all_types(
+    client: &Client,
+    text: &str,
+    instance: &str,
+) -> Result<Vec<TypeJson>, Failure> {
+    let filter = format!("contains={}&instance={}", encode(text), encode(instance));
     let mut types: Vec<TypeJson> = Vec::new();
     loop {
         let after = types.last().map_or("", |t| t.name.as_str());
-        let path = format!("/types?limit=1000&contains={contains}&after={}", encode(after));
+        let path = format!("/types?limit=1000&{filter}&after={}", encode(after));
         let page: ListJson<TypeJson> = client.get(&path)?;
         let more = page.more && !page.items.is_empty();
         types.extend(page.items);
@@ -338,17 +355,8 @@ fn set(args: SetArgs, env: &Environment, console: &mut Console<'_>) -> Result<()
 fn retire(args: RetireArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
     let client = Client::new(&args.client, env)?;
     if !args.yes {
-        write!(
-            console.err,
-            "{} will hand out no more ids, on any node. Type its name to go on: ",
-            args.name
-        )?;
-        console.err.flush()?;
-        let mut answer = String::new();
-        console.input.read_line(&mut answer)?;
-        if answer.trim_end_matches(['\r', '\n']) != args.name {
-            return Err(Failure::failed("not retired: that was not the name of the type"));
-        }
+        let danger = format!("{} will hand out no more ids, on any node.", args.name);
+        confirm(console, &args.name, &danger, "not retired")?;
     }
     let changed = act(&client, &args.name, "retire")?;
     changed_to(changed, args.client.json, console)
@@ -359,7 +367,11 @@ fn act(client: &Client, name: &str, action: &str) -> Result<TypeJson, Failure> {
     client.post(&path, None::<&()>)
 }
 
-fn changed_to(record: TypeJson, as_json: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+pub(super) fn changed_to(
+    record: TypeJson,
+    as_json: bool,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let printed = match as_json {
         true => json(console.out, &record),
         false => pairs(console.out, &settings_of(&record)),

@@ -52,6 +52,12 @@ pub trait AdminApi: IdApi {
     /// All Redis instances by number, each with its state now.
     fn instances(&self) -> impl Future<Output = Result<Vec<InstanceStatus>, Error>> + Send;
 
+    /// The Redis instance of this name or number. Refused: `UNKNOWN_INSTANCE`.
+    fn find_instance(
+        &self,
+        wanted: &str,
+    ) -> impl Future<Output = Result<InstanceRecord, Error>> + Send;
+
     /// Registers a Redis instance. With `test`, its connection is tested first
     /// and `UNAVAILABLE` says why it failed; nothing is registered then.
     /// Refused: `ALREADY_EXISTS`, `INVALID_ARGUMENT`.

@@ -9,6 +9,7 @@ use super::api::{NodeStatus, TypeStatus};
 use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
+use crate::domain::instance::find_instance;
 use crate::domain::{
     Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OnRedisLoss, OpaqueKey, TypeChange,
     TypeName, TypeRecord, TypeSpec,
@@ -190,6 +191,11 @@ impl AdminApi for Service {
             found.push(InstanceStatus { record, check });
         }
         Ok(found)
+    }
+
+    async fn find_instance(&self, wanted: &str) -> Result<InstanceRecord, Error> {
+        let all = self.parts.store.connections().await?;
+        find_instance(&all, wanted).cloned()
     }
 
     async fn add_instance(

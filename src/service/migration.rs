@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::Parts;
 use super::admin::{Migrated, MigrationPlan, Place};
@@ -33,6 +33,8 @@ use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, T
 const LOOK: Duration = Duration::from_secs(1);
 /// A migration that was begun so long ago, and is not finished, was left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(3);
+/// How often a caller looks whether the one who began a migration has ended it.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Types of one instance that a node moves between two looks.
 const DRAINED_AT_ONCE: u32 = 100;
 
@@ -98,15 +100,36 @@ impl Parts {
                         "the range store has forgotten a migration: doing it again"
                     );
                 }
+                if record.placement.generation == seal.generation
+                    && self.ended_meanwhile(name, seal).await?
+                {
+                    return Ok(());
+                }
                 let work = Unfinished { name: name.clone(), from: on, seal, abandon: false };
                 match self.finish_or_undo(work, &self.config.node).await {
-                    // Another node was faster.
+                    // Another node undid it.
                     Err(error) if error.code == ErrorCode::Conflict => self.refresh(name).await?,
                     done => drop(done?),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Gives the one who began a migration the time to end it: with several at it, what
+    /// is left on the old instance may be burnt.
+    async fn ended_meanwhile(&self, name: &TypeName, seal: Seal) -> Result<bool, Error> {
+        // As for a silent holder of a refill lock.
+        let bound = Instant::now() + self.config.takeover_grace;
+        while Instant::now() < bound {
+            sleep(LOOK_AGAIN).await;
+            let record = self.must_find(name).await?;
+            if record.placement.generation > seal.generation {
+                self.catalogue.put(record, false);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {
@@ -280,7 +303,10 @@ impl Parts {
             _ => 0,
         };
         let _ = target.dispatcher.unlock(&work.name, &token).await;
-        let record = assigned?.record;
+        let record = match assigned {
+            Ok(assigned) => assigned.record,
+            Err(error) => return self.finished_by_another(&work.name, seal, error).await,
+        };
         self.changed(&record).await;
         let burnt = rest.len() - kept;
         self.metrics.burnt_ids.inc_by(burnt);
@@ -314,6 +340,26 @@ impl Parts {
         Ok(Closed { seal, rest, ends: ends.into_iter().collect() })
     }
 
+    /// The store did not assign. That is no failure where somebody else was faster.
+    async fn finished_by_another(
+        &self,
+        name: &TypeName,
+        seal: Seal,
+        error: StoreError,
+    ) -> Result<Finished, Error> {
+        let error = Error::from(error);
+        if error.code != ErrorCode::Conflict {
+            return Err(error);
+        }
+        let record = self.must_find(name).await?;
+        if record.instance != seal.target || record.placement.generation <= seal.generation {
+            return Err(error);
+        }
+        self.catalogue.put(record.clone(), false);
+        // What became of the rest, the other one knows.
+        Ok(Finished { record, kept: 0, burnt: 0 })
+    }
+
     /// Step 3 for a type of which nothing is published.
     async fn assign_alone(
         &self,
@@ -322,7 +368,10 @@ impl Parts {
         actor: &str,
     ) -> Result<Finished, Error> {
         let assignment = Assignment { seal, history: None, rest_end: None };
-        let record = self.store.assign_type(&record.name, assignment, actor).await?.record;
+        let record = match self.store.assign_type(&record.name, assignment, actor).await {
+            Ok(assigned) => assigned.record,
+            Err(error) => return self.finished_by_another(&record.name, seal, error).await,
+        };
         self.changed(&record).await;
         tracing::info!(id_type = %record.name, to = %record.instance, "moved");
         Ok(Finished { record, kept: 0, burnt: 0 })

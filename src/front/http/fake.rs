@@ -13,13 +13,15 @@ use super::{Access, HttpConfig, bind};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
 use crate::domain::gate_pass::shard_of;
+use crate::domain::instance::{check_drain, choose_instance, find_instance};
+use crate::domain::migration::Known;
 use crate::domain::{
-    Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, Mode, OpaqueKey,
-    State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
+    Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, Mode,
+    OpaqueKey, Seal, State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
 use crate::service::admin::{
-    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan,
+    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Place,
 };
 use crate::service::api::{
     Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
@@ -47,6 +49,50 @@ pub(crate) struct Held {
     remembered: BTreeMap<(String, String), (i64, Vec<IdRange>)>,
     /// Calls of `next_ids` for the type `slow` wait for ever.
     pub(crate) entered_slow: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+/// Types of an instance being drained that are found moved at each look.
+const DRAINED_PER_LOOK: usize = 5;
+
+impl Held {
+    /// How many types are on this instance.
+    fn on(&self, id: InstanceId) -> u64 {
+        self.types.values().filter(|record| record.instance == id).count() as u64
+    }
+
+    fn drain_some(&mut self, from: InstanceId, to: InstanceId) {
+        let target = self.instances.iter().find(|i| i.id == to).unwrap();
+        let on = self.types.values_mut().filter(|record| record.instance == from);
+        for record in on.take(DRAINED_PER_LOOK) {
+            if let Ok(moving) = record.begin_move(target, MADE_MS) {
+                *record = arrived(&moving, to);
+            }
+        }
+    }
+}
+
+/// A type on its way, once it is there.
+fn arrived(moving: &TypeRecord, to: InstanceId) -> TypeRecord {
+    let seal = Seal { generation: moving.placement.generation, target: to };
+    let assignment = Assignment { seal, history: None, rest_end: None };
+    let known = Known { last_history: None, is_known: false, allocated_above: false };
+    moving.assign(assignment, known, MADE_MS).unwrap().0
+}
+
+/// What the dispatcher holds of a type, always.
+fn view_of(record: &TypeRecord) -> View {
+    View {
+        sealed: None,
+        history: History::new("h1"),
+        published_history: Some(History::new("h1")),
+        cursor: record.next_id,
+        current: IdRange::new(record.next_id, record.next_id + 1_000).ok(),
+        update_id: record.next_id + 100,
+        second: None,
+        used: 0,
+        age_ms: 5,
+        leased_end: 0,
+    }
 }
 
 #[derive(Default)]
@@ -191,18 +237,7 @@ impl IdApi for Fake {
 
     async fn describe(&self, name: &str) -> Result<TypeStatus, Error> {
         let record = self.find(name)?;
-        let view = View {
-            sealed: None,
-            history: History::new("h1"),
-            published_history: Some(History::new("h1")),
-            cursor: record.next_id,
-            current: IdRange::new(record.next_id, record.next_id + 1_000).ok(),
-            update_id: record.next_id + 100,
-            second: None,
-            used: 0,
-            age_ms: 5,
-            leased_end: 0,
-        };
+        let view = view_of(&record);
         if record.mode == Mode::Strict {
             let exhausted_at_ms = None;
             return Ok(TypeStatus { record, view: Some(view), local: None, exhausted_at_ms });
@@ -226,10 +261,15 @@ impl IdApi for Fake {
                 format!("an id type called {:?} exists already", spec.name.as_str()),
             ));
         }
+        // Without any, it is the one that a node would have registered.
+        let instance = match &self.0.lock().unwrap().instances[..] {
+            [] => InstanceId(1),
+            all => choose_instance(all, spec.instance.as_deref())?.id,
+        };
         self.note("create_type", spec.name.as_str(), actor, None);
         let mut spec = spec;
         spec.key = spec.options.opaque.map(|_| OpaqueKey::new(SECRET_KEY));
-        Ok(self.store(TypeRecord::created(&spec, InstanceId(1), MADE_MS)))
+        Ok(self.store(TypeRecord::created(&spec, instance, MADE_MS)))
     }
 
     async fn node_status(&self) -> NodeStatus {
@@ -252,29 +292,99 @@ impl IdApi for Fake {
 }
 
 impl AdminApi for Fake {
-    async fn plan_migration(&self, _: &str, _: &str) -> Result<MigrationPlan, Error> {
-        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    async fn plan_migration(&self, name: &str, target: &str) -> Result<MigrationPlan, Error> {
+        let record = self.find(name)?;
+        let target = self.find_instance(target).await?;
+        let from = self.find_instance(&record.instance.to_string()).await?;
+        let mut problems = Vec::new();
+        problems.extend(record.begin_move(&target, MADE_MS).err().map(|error| error.message));
+        let mut place = |instance: InstanceRecord, view: View| {
+            let error = check(&instance.url).error;
+            problems.extend(error.iter().map(|error| format!("{}: {error}", instance.name)));
+            Place { id: instance.id, name: instance.name, view: error.is_none().then_some(view) }
+        };
+        let rest = if record.mode == Mode::Strict { 1_000 } else { 0 };
+        let from = place(from, view_of(&record));
+        let nothing = View {
+            published_history: None,
+            cursor: 0,
+            current: None,
+            update_id: 0,
+            age_ms: 0,
+            ..view_of(&record)
+        };
+        let to = place(target, nothing);
+        Ok(MigrationPlan { record, from, to, rest, keeps_rest: rest > 0, problems })
     }
 
-    async fn migrate(&self, _: &str, _: &str, _: bool, _: &str) -> Result<Migrated, Error> {
-        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    async fn migrate(
+        &self,
+        name: &str,
+        target: &str,
+        abandon: bool,
+        actor: &str,
+    ) -> Result<Migrated, Error> {
+        let record = self.find(name)?;
+        let target = self.find_instance(target).await?;
+        let moving = record.begin_move(&target, MADE_MS)?;
+        let from = self.find_instance(&record.instance.to_string()).await?;
+        for instance in [(!abandon).then_some(&from), Some(&target)].into_iter().flatten() {
+            if let Some(error) = check(&instance.url).error {
+                let text = format!("{}: {error}", instance.name);
+                return Err(Error::new(ErrorCode::Unavailable, text));
+            }
+        }
+        self.note("migrate", name, actor, None);
+        let left = if record.mode == Mode::Strict { 1_000 } else { 0 };
+        let (kept, burnt) = if abandon { (0, left) } else { (left, 0) };
+        let record = self.store(arrived(&moving, target.id));
+        Ok(Migrated { record, kept, burnt, took: Duration::from_millis(12) })
     }
 
-    async fn undo_migration(&self, _: &str, _: &str) -> Result<TypeRecord, Error> {
-        Err(Error::new(ErrorCode::Internal, "skeleton"))
+    async fn undo_migration(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
+        let record = self.find(name)?;
+        if record.placement.moving_to.is_some() {
+            self.note("undo_migration", name, actor, None);
+            return Ok(self.store(record.undo_move(record.placement.generation, MADE_MS)?));
+        }
+        let Some(back) = record.placement.moved_from else {
+            let text = format!("id type {name} was never moved: there is nothing to undo");
+            return Err(Error::new(ErrorCode::Conflict, text));
+        };
+        Ok(self.migrate(name, &back.to_string(), false, actor).await?.record)
     }
 
     async fn migrations(&self) -> Result<Vec<TypeRecord>, Error> {
-        Err(Error::new(ErrorCode::Internal, "skeleton"))
+        let held = self.0.lock().unwrap();
+        let moving = held.types.values().filter(|t| t.placement.moving_to.is_some());
+        Ok(moving.cloned().collect())
     }
 
     async fn drain_instance(
         &self,
-        _: &str,
-        _: Option<&str>,
-        _: &str,
+        name: &str,
+        to: Option<&str>,
+        actor: &str,
     ) -> Result<InstanceRecord, Error> {
-        Err(Error::new(ErrorCode::Internal, "skeleton"))
+        let from = self.find_instance(name).await?;
+        let to = match to {
+            Some(to) => Some(self.find_instance(to).await?),
+            None => None,
+        };
+        if let Some(to) = &to {
+            check_drain(&from, to)?;
+        }
+        self.note("drain_redis_instance", &from.name, actor, None);
+        let mut held = self.0.lock().unwrap();
+        let found = held.instances.iter_mut().find(|i| i.id == from.id).unwrap();
+        found.drain_to = to.map(|to| to.id);
+        let drained = found.clone();
+        Ok(InstanceRecord { types: held.on(drained.id), ..drained })
+    }
+
+    async fn find_instance(&self, wanted: &str) -> Result<InstanceRecord, Error> {
+        let held = self.0.lock().unwrap();
+        find_instance(&held.instances, wanted).cloned()
     }
 
     async fn list_types(&self, filter: TypeFilter) -> Result<Page<TypeRecord>, Error> {
@@ -282,6 +392,9 @@ impl AdminApi for Fake {
         let mut items: Vec<TypeRecord> = held.types.values().cloned().collect();
         if let Some(text) = &filter.contains {
             items.retain(|r| r.name.as_str().contains(text.as_str()));
+        }
+        if let Some(instance) = filter.instance {
+            items.retain(|r| r.instance == instance);
         }
         if let Some(after) = &filter.after {
             items.retain(|r| r.name.as_str() > after.as_str());
@@ -318,12 +431,16 @@ impl AdminApi for Fake {
     }
 
     async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {
-        let held = self.0.lock().unwrap();
-        let status = |record: &InstanceRecord| InstanceStatus {
-            record: record.clone(),
+        let mut held = self.0.lock().unwrap();
+        let instances = held.instances.clone();
+        for (from, to) in instances.iter().filter_map(|i| Some((i.id, i.drain_to?))) {
+            held.drain_some(from, to);
+        }
+        let status = |record: InstanceRecord| InstanceStatus {
             check: check(&record.url),
+            record: InstanceRecord { types: held.on(record.id), ..record },
         };
-        Ok(held.instances.iter().map(status).collect())
+        Ok(instances.into_iter().map(status).collect())
     }
 
     async fn add_instance(
@@ -364,7 +481,13 @@ impl AdminApi for Fake {
         {
             let mut held = self.0.lock().unwrap();
             let place = held.instances.iter().position(|i| i.name == name);
-            held.instances.remove(place.ok_or_else(|| unknown(name))?);
+            let place = place.ok_or_else(|| unknown(name))?;
+            let types = held.on(held.instances[place].id);
+            if types > 0 {
+                let text = format!("Redis instance {name} has {types} id types");
+                return Err(Error::new(ErrorCode::Conflict, text));
+            }
+            held.instances.remove(place);
         }
         self.note("remove_instance", name, actor, None);
         Ok(())

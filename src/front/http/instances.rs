@@ -1,5 +1,7 @@
 //! Addresses about Redis instances.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,17 +15,22 @@ use super::schema::{
     CheckJson, InstanceJson, ListJson, NewInstance, TestInstance, checked_instance,
 };
 use crate::domain::Error;
-use crate::service::admin::{AdminApi, InstanceTarget};
+use crate::service::admin::{AdminApi, InstanceStatus, InstanceTarget};
 
 type Answer = Result<Response, Problem>;
 
 pub(super) async fn list<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
     let instances = app.api.instances().await?;
-    let items = instances.into_iter().map(|instance| InstanceJson {
-        check: Some(instance.check.into()),
-        ..InstanceJson::from(instance.record)
-    });
-    let list = ListJson { items: items.collect(), more: false };
+    let names: BTreeMap<_, _> =
+        instances.iter().map(|i| (i.record.id.0, i.record.name.clone())).collect();
+    let item = |instance: InstanceStatus| {
+        let mut item = InstanceJson::from(instance.record);
+        if let Some(to) = &mut item.drain_to {
+            to.name = names.get(&to.id).cloned();
+        }
+        InstanceJson { check: Some(instance.check.into()), ..item }
+    };
+    let list = ListJson { items: instances.into_iter().map(item).collect(), more: false };
     Ok(json(StatusCode::OK, &list, IdForm::Number))
 }
 

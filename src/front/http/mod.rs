@@ -14,6 +14,8 @@ mod instances;
 mod issue;
 pub mod kind_schema;
 pub mod log_schema;
+pub mod migration_schema;
+mod migrations;
 mod problem;
 mod routes;
 pub mod schema;
@@ -172,5 +174,7 @@ fn refuse(stream: &TcpStream) {
 pub(crate) mod fake;
 #[cfg(test)]
 mod kind_tests;
+#[cfg(test)]
+mod migration_tests;
 #[cfg(test)]
 mod tests;

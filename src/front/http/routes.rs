@@ -19,7 +19,7 @@ use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, types};
+use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -47,9 +47,18 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .route("/types/{name}/lease", post(issue::lease::<A>))
         .route("/types/{name}/decode", get(issue::decode::<A>))
         .route("/types/{name}/ranges", get(types::ranges::<A>))
+        .route(
+            "/types/{name}/migration",
+            get(migrations::plan::<A>).post(migrations::migrate::<A>).delete(migrations::undo::<A>),
+        )
+        .route("/migrations", get(migrations::list::<A>))
         .route("/redis-instances", get(instances::list::<A>).post(instances::add::<A>))
         .route("/redis-instances/test", post(instances::test::<A>))
         .route("/redis-instances/{name}", delete(instances::remove::<A>))
+        .route(
+            "/redis-instances/{name}/drain",
+            post(migrations::drain::<A>).delete(migrations::end_drain::<A>),
+        )
         .route("/audit", get(audit::<A>))
         .route("/node", get(node::<A>))
         .fallback(no_route)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::kind_schema::LocalJson;
+use super::migration_schema::{InstanceRefJson, SealJson};
 use crate::domain::instance::redact_url;
 use crate::domain::{
     Error, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode, TypeChange, TypeName,
@@ -215,6 +216,18 @@ pub struct TypeJson {
     pub instance: i64,
     /// See [`TypeRecord::history`].
     pub history: Option<String>,
+    /// See [`Placement::generation`](crate::domain::Placement::generation).
+    #[serde(default)]
+    pub generation: i64,
+    /// Number of the Redis instance that it is being moved to.
+    #[serde(default)]
+    pub moving_to: Option<i64>,
+    /// Number of the Redis instance that it was on before.
+    #[serde(default)]
+    pub moved_from: Option<i64>,
+    /// When it came from there.
+    #[serde(default)]
+    pub moved_ms: Option<i64>,
     /// See [`TypeRecord::version`].
     pub version: i64,
     /// See [`TypeRecord::created_ms`].
@@ -225,6 +238,7 @@ pub struct TypeJson {
 
 impl From<TypeRecord> for TypeJson {
     fn from(record: TypeRecord) -> Self {
+        let placement = record.placement;
         TypeJson {
             name: record.name.as_str().to_owned(),
             mode: record.mode.as_str().to_owned(),
@@ -245,6 +259,10 @@ impl From<TypeRecord> for TypeJson {
             last_load_ms: record.last_load_ms,
             instance: record.instance.0,
             history: record.history.map(|h| h.as_str().to_owned()),
+            generation: placement.generation,
+            moving_to: placement.moving_to.map(|to| to.0),
+            moved_from: placement.moved_from.map(|from| from.0),
+            moved_ms: placement.moved_from.map(|_| placement.moved_ms),
             version: record.version,
             created_ms: record.created_ms,
             updated_ms: record.updated_ms,
@@ -295,6 +313,9 @@ pub struct DispatcherJson {
     pub age_ms: u64,
     /// The history of the instance.
     pub history: String,
+    /// What closes the type there: it is being moved away, or was.
+    #[serde(default)]
+    pub sealed: Option<SealJson>,
 }
 
 impl From<View> for DispatcherJson {
@@ -309,6 +330,7 @@ impl From<View> for DispatcherJson {
             used: view.used,
             age_ms: view.age_ms,
             history: view.history.as_str().to_owned(),
+            sealed: view.sealed.map(Into::into),
         }
     }
 }
@@ -438,8 +460,11 @@ pub struct InstanceJson {
     pub name: String,
     /// Its URL, without the password.
     pub url: String,
-    /// How many types are assigned to it.
+    /// How many types are assigned to it; while it is being drained: are left on it.
     pub types: u64,
+    /// Where its types go, while it is being drained.
+    #[serde(default)]
+    pub drain_to: Option<InstanceRefJson>,
     /// How it answers now; left out of the answer to a registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckJson>,
@@ -452,6 +477,7 @@ impl From<InstanceRecord> for InstanceJson {
             name: record.name,
             url: redact_url(&record.url),
             types: record.types,
+            drain_to: record.drain_to.map(|to| InstanceRefJson { id: to.0, name: None }),
             check: None,
         }
     }

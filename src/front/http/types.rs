@@ -22,7 +22,7 @@ type Answer = Result<Response, Problem>;
 #[serde(deny_unknown_fields)]
 pub(super) struct Plain {
     #[serde(default)]
-    ids: IdForm,
+    pub(super) ids: IdForm,
 }
 
 #[derive(Deserialize)]
@@ -30,6 +30,7 @@ pub(super) struct Plain {
 pub(super) struct Listing {
     contains: Option<String>,
     after: Option<String>,
+    instance: Option<String>,
     limit: Option<u32>,
     #[serde(default)]
     ids: IdForm,
@@ -47,8 +48,12 @@ pub(super) async fn list<A: AdminApi>(
     State(app): State<Shared<A>>,
     QueryOf(query): QueryOf<Listing>,
 ) -> Answer {
+    let instance = match query.instance.filter(|text| !text.is_empty()) {
+        Some(wanted) => Some(app.api.find_instance(&wanted).await?.id),
+        None => None,
+    };
     let filter = TypeFilter {
-        instance: None,
+        instance,
         contains: query.contains.filter(|text| !text.is_empty()),
         after: query.after.filter(|text| !text.is_empty()),
         limit: limit(query.limit)?,

@@ -21,7 +21,7 @@ pub fn id_ranges(ranges: Vec<IdRange>) -> Vec<generated::IdRange> {
 pub fn type_info(status: TypeStatus) -> TypeInfo {
     let unallocated = count(status.record.left());
     let TypeRecord {
-        placement: _,
+        placement,
         name,
         mode,
         state,
@@ -73,6 +73,9 @@ pub fn type_info(status: TypeStatus) -> TypeInfo {
         max_position: Some(max_position),
         local: status.local.map(local_supply),
         exhausted_at_ms: status.exhausted_at_ms,
+        moving_to: placement.moving_to.map(|to| to.0),
+        moved_from: placement.moved_from.map(|from| from.0),
+        generation: Some(placement.generation),
     }
 }
 

@@ -1312,10 +1312,16 @@ pub struct TypeInfo {
   /// end. For a calendar series: when the numbers of the period will run out, where
   /// that is before the period ends.
   pub exhausted_at_ms: Option<i64>,
+  /// Number of the Redis instance that the type is being moved to. Left out when it stays.
+  pub moving_to: Option<i64>,
+  /// Number of the Redis instance that it was on before. Left out when it was never moved.
+  pub moved_from: Option<i64>,
+  /// Counts the steps of its moves between Redis instances.
+  pub generation: Option<i64>,
 }
 
 impl TypeInfo {
-  pub fn new<F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13, F14, F15, F16, F17, F18, F19, F20, F21, F22, F23, F24, F25, F26>(name: F1, mode: F2, state: F3, prefix: F4, description: F5, first_id: F6, next_id: F7, max_id: F8, min_range: F9, max_range: F10, load_interval_ms: F11, load_percentage: F12, lock_ttl_ms: F13, last_range: F14, last_load_ms: F15, instance: F16, history: F17, version: F18, created_ms: F19, updated_ms: F20, unallocated: F21, live: F22, options: F23, max_position: F24, local: F25, exhausted_at_ms: F26) -> TypeInfo where F1: Into<Option<String>>, F2: Into<Option<String>>, F3: Into<Option<String>>, F4: Into<Option<String>>, F5: Into<Option<String>>, F6: Into<Option<i64>>, F7: Into<Option<i64>>, F8: Into<Option<i64>>, F9: Into<Option<i64>>, F10: Into<Option<i64>>, F11: Into<Option<i64>>, F12: Into<Option<OrderedFloat<f64>>>, F13: Into<Option<i64>>, F14: Into<Option<i64>>, F15: Into<Option<i64>>, F16: Into<Option<i64>>, F17: Into<Option<String>>, F18: Into<Option<i64>>, F19: Into<Option<i64>>, F20: Into<Option<i64>>, F21: Into<Option<i64>>, F22: Into<Option<LiveState>>, F23: Into<Option<String>>, F24: Into<Option<i64>>, F25: Into<Option<LocalSupply>>, F26: Into<Option<i64>> {
+  pub fn new<F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, F11, F12, F13, F14, F15, F16, F17, F18, F19, F20, F21, F22, F23, F24, F25, F26, F27, F28, F29>(name: F1, mode: F2, state: F3, prefix: F4, description: F5, first_id: F6, next_id: F7, max_id: F8, min_range: F9, max_range: F10, load_interval_ms: F11, load_percentage: F12, lock_ttl_ms: F13, last_range: F14, last_load_ms: F15, instance: F16, history: F17, version: F18, created_ms: F19, updated_ms: F20, unallocated: F21, live: F22, options: F23, max_position: F24, local: F25, exhausted_at_ms: F26, moving_to: F27, moved_from: F28, generation: F29) -> TypeInfo where F1: Into<Option<String>>, F2: Into<Option<String>>, F3: Into<Option<String>>, F4: Into<Option<String>>, F5: Into<Option<String>>, F6: Into<Option<i64>>, F7: Into<Option<i64>>, F8: Into<Option<i64>>, F9: Into<Option<i64>>, F10: Into<Option<i64>>, F11: Into<Option<i64>>, F12: Into<Option<OrderedFloat<f64>>>, F13: Into<Option<i64>>, F14: Into<Option<i64>>, F15: Into<Option<i64>>, F16: Into<Option<i64>>, F17: Into<Option<String>>, F18: Into<Option<i64>>, F19: Into<Option<i64>>, F20: Into<Option<i64>>, F21: Into<Option<i64>>, F22: Into<Option<LiveState>>, F23: Into<Option<String>>, F24: Into<Option<i64>>, F25: Into<Option<LocalSupply>>, F26: Into<Option<i64>>, F27: Into<Option<i64>>, F28: Into<Option<i64>>, F29: Into<Option<i64>> {
     TypeInfo {
       name: name.into(),
       mode: mode.into(),
@@ -1343,6 +1349,9 @@ impl TypeInfo {
       max_position: max_position.into(),
       local: local.into(),
       exhausted_at_ms: exhausted_at_ms.into(),
+      moving_to: moving_to.into(),
+      moved_from: moved_from.into(),
+      generation: generation.into(),
     }
   }
 }
@@ -1376,6 +1385,9 @@ impl TSerializable for TypeInfo {
     let mut f_24: Option<i64> = Some(0);
     let mut f_25: Option<LocalSupply> = None;
     let mut f_26: Option<i64> = None;
+    let mut f_27: Option<i64> = None;
+    let mut f_28: Option<i64> = None;
+    let mut f_29: Option<i64> = None;
     loop {
       let field_ident = i_prot.read_field_begin()?;
       if field_ident.field_type == TType::Stop {
@@ -1487,6 +1499,18 @@ impl TSerializable for TypeInfo {
           let val = i_prot.read_i64()?;
           f_26 = Some(val);
         },
+        27 => {
+          let val = i_prot.read_i64()?;
+          f_27 = Some(val);
+        },
+        28 => {
+          let val = i_prot.read_i64()?;
+          f_28 = Some(val);
+        },
+        29 => {
+          let val = i_prot.read_i64()?;
+          f_29 = Some(val);
+        },
         _ => {
           i_prot.skip(field_ident.field_type)?;
         },
@@ -1521,6 +1545,9 @@ impl TSerializable for TypeInfo {
       max_position: f_24,
       local: f_25,
       exhausted_at_ms: f_26,
+      moving_to: f_27,
+      moved_from: f_28,
+      generation: f_29,
     };
     Ok(ret)
   }
@@ -1657,6 +1684,21 @@ impl TSerializable for TypeInfo {
       o_prot.write_i64(fld_var)?;
       o_prot.write_field_end()?
     }
+    if let Some(fld_var) = self.moving_to {
+      o_prot.write_field_begin(&TFieldIdentifier::new("movingTo", TType::I64, 27))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.moved_from {
+      o_prot.write_field_begin(&TFieldIdentifier::new("movedFrom", TType::I64, 28))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
+    if let Some(fld_var) = self.generation {
+      o_prot.write_field_begin(&TFieldIdentifier::new("generation", TType::I64, 29))?;
+      o_prot.write_i64(fld_var)?;
+      o_prot.write_field_end()?
+    }
     o_prot.write_field_stop()?;
     o_prot.write_struct_end()
   }
@@ -1691,6 +1733,9 @@ impl Default for TypeInfo {
       max_position: Some(0),
       local: None,
       exhausted_at_ms: Some(0),
+      moving_to: Some(0),
+      moved_from: Some(0),
+      generation: Some(0),
     }
   }
 }
