@@ -66,6 +66,7 @@ async fn publish(dispatcher: &dyn Dispatcher, name: &TypeName, start: i64, end: 
                 update_id: start,
                 history: &history,
                 token: &token,
+                generation: 0,
                 replaces: false,
             };
             let outcome = dispatcher.publish(name, publication).await;

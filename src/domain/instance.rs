@@ -76,13 +76,14 @@ impl InstanceRecord {
     pub const MEMORY_URL: &'static str = "memory://";
 }
 
-/// The instance of `all` called `wanted`, by its name or number; else
+/// The instance of `all` called `wanted`, else the one of that number; else
 /// `UNKNOWN_INSTANCE`.
 pub fn find_instance<'a>(
     all: &'a [InstanceRecord],
     wanted: &str,
 ) -> Result<&'a InstanceRecord, Error> {
-    let found = all.iter().find(|i| i.name == wanted || i.id.to_string() == wanted);
+    let by_name = all.iter().find(|i| i.name == wanted);
+    let found = by_name.or_else(|| all.iter().find(|i| i.id.to_string() == wanted));
     found.ok_or_else(|| {
         let message = format!("no Redis instance is called {wanted:?}");
         Error::new(ErrorCode::UnknownInstance, message)

@@ -410,7 +410,14 @@ impl Parts {
                 format!("id type {name} was never moved: there is nothing to undo"),
             ));
         };
-        Ok(self.migrate(name, &back.to_string(), false, actor).await?.record)
+        let all = self.store.instances().await?;
+        let back = all.into_iter().find(|instance| instance.id == back).ok_or_else(|| {
+            Error::new(
+                ErrorCode::UnknownInstance,
+                format!("id type {name} came from Redis instance {back}, which was removed"),
+            )
+        })?;
+        Ok(self.migrate(name, &back.name, false, actor).await?.record)
     }
 }
 
@@ -493,8 +500,10 @@ impl Parts {
 }
 
 async fn drain(parts: &Arc<Parts>) -> Result<(), StoreError> {
-    for instance in parts.store.connections().await? {
-        let Some(to) = instance.drain_to else { continue };
+    let instances = parts.store.connections().await?;
+    for instance in &instances {
+        let to = instances.iter().find(|to| Some(to.id) == instance.drain_to);
+        let Some(to) = to else { continue };
         let filter = TypeFilter {
             instance: Some(instance.id),
             limit: DRAINED_AT_ONCE,
@@ -506,8 +515,7 @@ async fn drain(parts: &Arc<Parts>) -> Result<(), StoreError> {
         let length = types.len().max(1);
         types.rotate_left((parts.entropy.random_u128() % length as u128) as usize % length);
         for record in types {
-            let moved =
-                parts.migrate(&record.name, &to.to_string(), false, &parts.config.node).await;
+            let moved = parts.migrate(&record.name, &to.name, false, &parts.config.node).await;
             match moved {
                 // Another node was faster.
                 Err(error) if error.code == ErrorCode::Conflict => {}

@@ -156,6 +156,7 @@ async fn refill_under_lock(
     if let Some(seal) = view.sealed {
         parts.settle(&entry.name, instance.record.id, seal).await?;
         return Ok(Outcome::Done);
+    }
     // The store takes a history that it does not know for the newest. It may be that
     // of a server that was replaced before it ever asked for a range of this type.
     let is_recorded = entry.record().history.as_ref() == Some(&view.history);

@@ -398,7 +398,13 @@ impl RangeStore for MemoryRangeStore {
         let at_ms = self.now_ms();
         let mut tables = self.tables();
         let record = tables.record(name)?;
-        let target = tables.instance(&assignment.seal.target.to_string())?.id;
+        let target = assignment.seal.target;
+        if !tables.instances.contains_key(&target) {
+            return Err(refused(
+                ErrorCode::UnknownInstance,
+                format!("no Redis instance has the number {target}"),
+            ));
+        }
         let Assignment { history, rest_end, .. } = assignment;
         let known = tables.known(name, target, history, rest_end);
         let is_known = known.is_known;
