@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build test test-deps check unit bench clean
+.PHONY: run build test test-deps check unit simulate bench clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -27,6 +27,11 @@ check:
 
 unit:
 	$(CARGO) test --locked
+
+## Simulates many schedules of faults, for ten minutes; see docs/simulation.md.
+simulate:
+	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-20000} $(CARGO) test --release --locked \
+		--test simulation schedules -- --nocapture
 
 ## Measures the service beside its yardsticks; see docs/performance.md.
 bench:

@@ -50,6 +50,11 @@ impl Wish {
         }
     }
 
+    /// The same for `count` ids.
+    pub fn of(kind: Kind, count: i64) -> Self {
+        Wish { count, ..Wish::one(kind) }
+    }
+
     fn draw(world: &World, of: usize, rng: &mut Rng) -> Self {
         let kind = world.plan.types[of].kind;
         let mut wish = Wish::one(kind);

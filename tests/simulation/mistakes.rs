@@ -119,4 +119,13 @@ pub struct Known {
 }
 
 /// The table of docs/simulation.md.
-pub const KNOWN: &[Known] = &[];
+pub const KNOWN: &[Known] = &[
+    Known { mistake: Mistake::Floor, seed: 17, shows: "had returned" },
+    Known { mistake: Mistake::Witness, seed: 11, shows: "issued twice" },
+    Known { mistake: Mistake::History, seed: 0, shows: "had been returned" },
+    Known { mistake: Mistake::Publication, seed: 14, shows: "issued twice" },
+    Known { mistake: Mistake::Superseded, seed: 25, shows: "had been returned" },
+    Known { mistake: Mistake::NobodyAsks, seed: 25, shows: "had been returned" },
+    Known { mistake: Mistake::TailAndWitness, seed: 6, shows: "had returned" },
+    Known { mistake: Mistake::RequestKeys, seed: 28, shows: "request key" },
+];

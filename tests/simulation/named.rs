@@ -113,3 +113,30 @@ fn a_node_that_did_not_see_a_rollback_serves_all_the_same() {
     assert_eq!(outcome.violation, None);
     assert_eq!(outcome.faults.get("store rolled back"), Some(&1));
 }
+
+/// All nodes lease their first ranges at the same moment.
+async fn everybody_at_once(world: Arc<World>) {
+    set_up(&world).await;
+    for node in 0..NODES {
+        up(&world, node).await;
+    }
+    for _ in 0..40 {
+        tokio::join!(ask_many(&world, 0), ask_many(&world, 1), ask_many(&world, 2));
+    }
+}
+
+/// So many that a range is used up soon.
+async fn ask_many(world: &World, node: usize) {
+    let wish = Wish::of(Kind::Segment, 50);
+    let _ = ask(world, &up(world, node).await, 0, &wish).await;
+}
+
+#[test]
+fn without_a_row_lock_ids_repeat() {
+    let plan = quiet(Kind::Segment);
+    let whole = drive(&plan, None, false, everybody_at_once);
+    assert_eq!(whole.violation, None);
+    assert!(whole.ids >= 5_000, "{} ids", whole.ids);
+    let torn = drive(&plan, Some(Mistake::RowLock), false, everybody_at_once);
+    assert!(torn.violation.is_some_and(|v| v.contains("issued twice")));
+}
