@@ -113,7 +113,10 @@ impl Checker {
             let floor = call.floors.cluster;
             self.violate(format!("{who}: {first} after {floor} had been returned by some node"));
         }
-        if in_order && first <= call.floors.node {
+        // After a loss a type that went on alone may have left the memory of its node,
+        // which then remembers no more what it returned.
+        let remembers = kind != Kind::Alone || !exempt;
+        if in_order && remembers && first <= call.floors.node {
             let floor = call.floors.node;
             self.violate(format!("{who}: {first} after this node had returned {floor}"));
         }

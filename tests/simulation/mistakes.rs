@@ -126,6 +126,5 @@ pub const KNOWN: &[Known] = &[
     Known { mistake: Mistake::Publication, seed: 14, shows: "issued twice" },
     Known { mistake: Mistake::Superseded, seed: 25, shows: "had been returned" },
     Known { mistake: Mistake::NobodyAsks, seed: 25, shows: "had been returned" },
-    Known { mistake: Mistake::TailAndWitness, seed: 6, shows: "had returned" },
     Known { mistake: Mistake::RequestKeys, seed: 28, shows: "request key" },
 ];
