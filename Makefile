@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build test test-deps check unit simulate bench clean
+.PHONY: run build test test-deps check unit simulate chaos bench clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -36,6 +36,13 @@ simulate:
 ## Measures the service beside its yardsticks; see docs/performance.md.
 bench:
 	scripts/bench.sh
+
+## Faults under load on real processes, at most 25 minutes; docs/reliability.md.
+## Options of the campaign: make chaos CHAOS='--only redis'. Needs root.
+CHAOS ?= --all
+chaos: test-deps build
+	CHAOS_PROGRAM=$(CURDIR)/target/release/idgen \
+		$(CARGO) test --locked --test chaos -- $(CHAOS) --report $(CURDIR)/target/chaos.md
 
 clean:
 	$(CARGO) clean

@@ -17,6 +17,9 @@ need redis-server redis-server
 need redis-tools redis-cli
 need thrift-compiler thrift
 need openssl openssl
+need faketime faketime
+need util-linux nsenter
+need util-linux unshare
 need unzip unzip
 need gcc cc
 need python3 python3

@@ -160,7 +160,8 @@ fn execute(
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
         Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
         Command::Verify(args) => {
-            return Ok(verify::execute(&args, environment, console.out, console.err));
+            let interrupt = verify::Interrupt::at_signal();
+            return Ok(verify::execute(&args, environment, console.out, console.err, &interrupt));
         }
         Command::Completions { shell } => {
             // Made in memory, because the generator panics when a pipe breaks.

@@ -29,7 +29,7 @@ use super::load::promise::Skew;
 use super::load::texts::Keeper;
 use super::load::{
     self, Answer, Call, CallLog, Client, ErrorCounts, LoadError, Method, Order, Plan, Promise,
-    Request, Run, TextLog, WireArgs,
+    Request, Run, Stalls, TextLog, WireArgs,
 };
 use super::{Environment, exit};
 use crate::service::api::MAX_COUNT;
@@ -52,6 +52,10 @@ pub struct VerifyArgs {
     /// How many ids per call.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_COUNT))]
     pub count: u32,
+    /// How long each client waits after an answer, before its next call.
+    #[arg(long, value_name = "MS", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub pause_ms: u64,
     /// The order to check, instead of the one that the type promises: `strict`
     /// across all nodes, `node` through each node, `shard` through each node for
     /// each shard, or `none`.
@@ -93,6 +97,8 @@ struct Witness {
     text_calls: u64,
     node: u16,
     errors: ErrorCounts,
+    /// The longest call that brought ids, in nanoseconds.
+    longest_call_ns: u64,
     malformed: u64,
     wrong_ids: u64,
     /// The first malformed answer and the first wrong id, in words.
@@ -103,6 +109,7 @@ struct Witness {
 /// What the clients share: what is right, the bound on memory, and the progress.
 struct Shared {
     count: u32,
+    pause: Duration,
     promise: Promise,
     max_skew_ms: i64,
     keeper: Keeper,
@@ -113,15 +120,84 @@ struct Shared {
     /// Records of calls that were kept, or would have been but for the bound.
     calls: AtomicU64,
     stopped_early: AtomicBool,
-    ids: AtomicU64,
     errors: AtomicU64,
+    nodes: Vec<Seen>,
+    stalls: Stalls,
+}
+
+/// What all clients of one node saw so far.
+#[derive(Default)]
+struct Seen {
+    ids: AtomicU64,
+    stalls: Stalls,
+}
+
+impl Shared {
+    /// An answer with `ids` ids came through `node`, `at_ns` after the start.
+    fn answered(&self, node: u16, ids: u64, at_ns: u64) {
+        let seen = &self.nodes[usize::from(node)];
+        seen.ids.fetch_add(ids, Ordering::Relaxed);
+        seen.stalls.answered(at_ns);
+        self.stalls.answered(at_ns);
+    }
+}
+
+/// Ends a check before its time, from another thread: what was recorded until
+/// then is judged.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Ends it.
+    pub fn now(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_due(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// One that the first SIGINT or SIGTERM sets off; the second ends the
+    /// process with 130, as without this. Where signals cannot be listened to,
+    /// they end the process as ever.
+    pub fn at_signal() -> Self {
+        let interrupt = Interrupt::default();
+        let for_thread = interrupt.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                use tokio::signal::unix::{SignalKind, signal};
+                let (Ok(mut interrupted), Ok(mut terminated)) =
+                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+                else {
+                    return;
+                };
+                for _ in 0..2 {
+                    tokio::select! {
+                        _ = interrupted.recv() => {}
+                        _ = terminated.recv() => {}
+                    }
+                    if for_thread.is_due() {
+                        std::process::exit(130);
+                    }
+                    for_thread.now();
+                }
+            });
+        });
+        interrupt
+    }
 }
 
 /// Takes ids and checks them. Writes a line of progress to `progress` every
 /// second. Refuses as [`bench::measure`](super::bench::measure) does, and what
 /// cannot be checked on this type; a run without a single recorded call is
 /// [`LoadError::NoCalls`], as a check that checked nothing is not clean.
-pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyReport, LoadError> {
+pub fn verify(
+    args: &VerifyArgs,
+    progress: &mut dyn Write,
+    interrupt: &Interrupt,
+) -> Result<VerifyReport, LoadError> {
     let prepared = prepare::prepare(args)?;
     let request = Request::new(&args.id_type, Method::NextId, args.count);
     let request = Request { texts: prepared.texts, ..request };
@@ -129,6 +205,7 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
     let clients = load::clients(&args.nodes, args.clients, args.wire, &request)?;
     let shared = Arc::new(Shared {
         count: args.count,
+        pause: Duration::from_millis(args.pause_ms),
         promise: prepared.promise.clone(),
         max_skew_ms: args.max_skew_ms,
         keeper: Keeper::default(),
@@ -136,23 +213,26 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
         max_calls: args.max_calls,
         calls: AtomicU64::new(0),
         stopped_early: AtomicBool::new(false),
-        ids: AtomicU64::new(0),
         errors: AtomicU64::new(0),
+        nodes: args.nodes.iter().map(|_| Seen::default()).collect(),
+        stalls: Stalls::default(),
     });
     let plan = Plan { warm_up: Duration::ZERO, measured: Duration::from_secs(args.seconds) };
-    let for_clients = Arc::clone(&shared);
+    let for_clients = (Arc::clone(&shared), interrupt.clone());
     let begun = load::now();
     let mut ids_before = 0;
     let witnesses = load::run(
         clients,
         plan,
-        move |client, run| witness(client, run, &for_clients),
+        move |client, run| witness(client, run, &for_clients.0, &for_clients.1),
         |tick| {
-            let ids = shared.ids.load(Ordering::Relaxed);
+            let by_node: Vec<u64> =
+                shared.nodes.iter().map(|node| node.ids.load(Ordering::Relaxed)).collect();
+            let ids: u64 = by_node.iter().sum();
             // Progress is a courtesy: that nobody reads it is no failure.
             let _ = writeln!(
                 progress,
-                "{:>5.0} s  {ids} ids  {} errors  {} ids/s",
+                "{:>5.0} s  {ids} ids  {} errors  {} ids/s  by node: {by_node:?}",
                 tick.elapsed.as_secs_f64(),
                 shared.errors.load(Ordering::Relaxed),
                 ids - ids_before,
@@ -169,7 +249,18 @@ pub fn verify(args: &VerifyArgs, progress: &mut dyn Write) -> Result<VerifyRepor
             args.max_calls
         );
     }
-    report::judge(args, prepared, witnesses, elapsed, stopped_early)
+    if interrupt.is_due() {
+        let _ = writeln!(progress, "ended early: interrupted");
+    }
+    let (at, at_ms) = shared.clock;
+    let watched = report::Watched {
+        elapsed,
+        stopped_early: stopped_early || interrupt.is_due(),
+        started_ms: at_ms + begun.saturating_duration_since(at).as_millis() as i64,
+        by_node: shared.nodes.iter().map(|node| node.stalls.until(nanos(elapsed))).collect(),
+        stalls: shared.stalls.until(nanos(elapsed)),
+    };
+    report::judge(args, prepared, witnesses, watched)
 }
 
 #[expect(
@@ -181,9 +272,17 @@ fn unix_ms() -> i64 {
     since.as_millis() as i64
 }
 
-fn witness(client: &mut Client, run: &Run, shared: &Shared) -> Witness {
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn witness(client: &mut Client, run: &Run, shared: &Shared, interrupt: &Interrupt) -> Witness {
     let mut seen = Witness { node: client.node_index(), ..Witness::default() };
     while !run.is_over(load::now()) {
+        if interrupt.is_due() {
+            run.stop();
+            break;
+        }
         let mut begun = load::now();
         let result = client.connect(run.left(begun)).and_then(|()| {
             begun = load::now();
@@ -198,10 +297,14 @@ fn witness(client: &mut Client, run: &Run, shared: &Shared) -> Witness {
                     run.stop();
                     break;
                 }
-                shared.ids.fetch_add(answer.ids(), Ordering::Relaxed);
                 seen.check(&answer, (begun, ended), client.gate_pass(), shared);
                 let times = (since(run, begun), since(run, ended));
+                shared.answered(seen.node, answer.ids(), times.1);
+                seen.longest_call_ns = seen.longest_call_ns.max(times.1 - times.0);
                 seen.record(&answer, times, &shared.keeper);
+                if !shared.pause.is_zero() {
+                    run.pause(shared.pause);
+                }
             }
             Err(error) => {
                 shared.errors.fetch_add(1, Ordering::Relaxed);
@@ -291,12 +394,13 @@ pub fn execute(
     environment: &Environment,
     out: &mut dyn Write,
     err: &mut dyn Write,
+    interrupt: &Interrupt,
 ) -> u8 {
     if let Err(failure) = prepare::create(args, environment) {
         let _ = writeln!(err, "idgen verify: {failure}");
         return failure.code;
     }
-    let report = match verify(args, err) {
+    let report = match verify(args, err, interrupt) {
         Ok(report) => report,
         Err(error) => {
             let _ = writeln!(err, "idgen verify: {error}");

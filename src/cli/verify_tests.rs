@@ -29,7 +29,7 @@ pub(super) fn args(servers: &[&TestServer], more: &[&str]) -> VerifyArgs {
 /// What a user sees: exit code, standard output, standard error.
 pub(super) fn outcome(args: &VerifyArgs) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = execute(args, &Vec::new(), &mut out, &mut err);
+    let code = execute(args, &Vec::new(), &mut out, &mut err, &Interrupt::default());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (code, text(out), text(err))
 }
@@ -262,4 +262,60 @@ fn memory_is_bounded() {
     assert_eq!(report["calls"], 50);
     assert_eq!(report["stopped_early"], true);
     assert!(err.contains("ended early: 50 calls are recorded"), "{err}");
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_what_was_seen_is_judged() {
+    let server = TestServer::start(honest(&counter()));
+    let args = VerifyArgs { json: true, ..args(&[&server], &["--seconds", "600"]) };
+    let interrupt = Interrupt::default();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = std::thread::scope(|scope| {
+        let check = scope.spawn(|| execute(&args, &Vec::new(), &mut out, &mut err, &interrupt));
+        server.wait_for(100);
+        interrupt.now();
+        check.join().unwrap()
+    });
+    assert_eq!(code, exit::OK);
+    let report: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(report["stopped_early"], true, "{report}");
+    assert!(report["ids"].as_u64().unwrap() > 0, "{report}");
+    assert!(String::from_utf8(err).unwrap().contains("ended early: interrupted"));
+}
+
+#[test]
+fn a_pause_slows_each_client() {
+    let server = TestServer::start(honest(&counter()));
+    let (code, report) = json(&args(&[&server], &["--pause-ms", "100"]));
+    assert_eq!(code, exit::OK, "{report}");
+    // Four clients, ten calls of each at most, and no more than one more.
+    assert!((4..=44).contains(&report["ids"].as_u64().unwrap()), "{report}");
+}
+
+#[test]
+fn stalls_and_long_calls_are_told_for_each_node_and_in_all() {
+    let counter = counter();
+    let answers = honest(&counter);
+    let steady = TestServer::start(honest(&counter));
+    // The clients of the other one wait for their time-out, four times in all.
+    let silent = TestServer::start(move |asked| match asked.number {
+        200..204 => Reply::Hang,
+        _ => answers(asked),
+    });
+    let clients = ["--timeout-ms", "300", "--clients", "2", "--seconds", "3"];
+    let (code, report) = json(&args(&[&steady, &silent], &clients));
+    assert_eq!(code, exit::OK, "{report}");
+    let by_node = report["by_node"].as_array().unwrap();
+    let longest = |of: &serde_json::Value| of["longest_stall_ms"].as_f64().unwrap();
+    assert!(longest(&by_node[1]) >= 4.0 * 300.0, "{report}");
+    assert!(longest(&by_node[0]) < 300.0 && longest(&report) < 300.0, "{report}");
+    assert!(by_node[1]["longest_call_ms"].as_f64().unwrap() < 300.0, "it brought nothing");
+    assert_eq!(by_node[1]["errors_by_code"]["timeout"], 4, "{report}");
+    assert!(by_node[0]["errors_by_code"].as_object().unwrap().is_empty(), "{report}");
+    // The long one is listed with its place in time.
+    let stalls = by_node[1]["stalls"].as_array().unwrap();
+    let started = report["started_unix_ms"].as_i64().unwrap();
+    let long = stalls.iter().find(|stall| stall["ms"].as_f64().unwrap() >= 1_200.0).unwrap();
+    let from = long["from_unix_ms"].as_i64().unwrap() - started;
+    assert!((0..3_000).contains(&from), "{report}");
 }

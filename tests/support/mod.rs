@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod failover;
 pub mod mariadb;
 pub mod mysql8;
+pub mod namespace;
 pub mod node;
+pub mod proxy;
 pub mod redis;
 pub mod redis_groups;
 pub mod sql_server;

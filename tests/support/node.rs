@@ -15,8 +15,12 @@ use super::redis::RedisServer;
 use super::sql_server::TestDb;
 use super::{TempFolder, free_port, send_signal};
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_idgen");
+/// The program under test: that of this build, or the one that the variable
+/// `CHAOS_PROGRAM` names.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("CHAOS_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_idgen").into())
+}
+
 /// The admin token of every node in the tests.
 pub const TOKEN: &str = "a-token-for-tests";
 
@@ -30,7 +34,20 @@ pub fn exclusive() -> MutexGuard<'static, ()> {
 
 /// `idgen` with `arguments`, and nothing of this machine's settings.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
+    command_behind(&[], arguments)
+}
+
+/// The same behind the program and arguments `before`, which must turn into it
+/// (`exec`), so that the process stays the same.
+fn command_behind(before: &[String], arguments: &[&str]) -> Command {
+    let mut command = match before {
+        [] => Command::new(program()),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program());
+            command
+        }
+    };
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("IDGEN_") {
@@ -52,13 +69,28 @@ pub struct Node {
     /// `http://127.0.0.1:PORT`.
     pub url: String,
     arguments: Vec<String>,
+    around: Surroundings,
     log: Arc<Mutex<String>>,
     child: Option<Child>,
+}
+
+/// What a node is started in.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// A program and its arguments that turn into the node.
+    pub before: Vec<String>,
+    /// Further variables of the environment.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Node {
     /// Starts a node with further arguments, and waits until it is ready.
     pub fn start(arguments: &[&str]) -> Node {
+        Self::start_in(Surroundings::default(), arguments)
+    }
+
+    /// The same in surroundings of its own.
+    pub fn start_in(around: Surroundings, arguments: &[&str]) -> Node {
         let thrift = format!("127.0.0.1:{}", free_port());
         let http = format!("127.0.0.1:{}", free_port());
         let mut all = vec!["serve", "--thrift", &thrift, "--http", &http];
@@ -67,6 +99,7 @@ impl Node {
             arguments: all.iter().map(|a| a.to_string()).collect(),
             url: format!("http://{http}"),
             thrift,
+            around,
             log: Arc::default(),
             child: None,
         };
@@ -76,10 +109,17 @@ impl Node {
 
     /// Starts it as before, and waits until it is ready.
     pub fn start_again(&mut self) {
+        self.spawn();
+        self.wait_for("readiness", Duration::from_secs(30), |node| node.is_ready());
+    }
+
+    /// Starts it as before, and waits for nothing.
+    pub fn spawn(&mut self) {
         assert!(self.child.is_none(), "the node runs already");
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
-        let mut child = command(&arguments)
+        let mut child = command_behind(&self.around.before, &arguments)
             .env("IDGEN_ADMIN_TOKEN", TOKEN)
+            .envs(self.around.variables.iter().cloned())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -94,7 +134,6 @@ impl Node {
             }
         });
         self.child = Some(child);
-        self.wait_for("readiness", Duration::from_secs(30), |node| node.is_ready());
     }
 
     /// Waits until `holds`, at most `limit`; panics with the log otherwise.
@@ -111,7 +150,8 @@ impl Node {
         }
     }
 
-    fn is_ready(&self) -> bool {
+    /// Whether it says that it is ready.
+    pub fn is_ready(&self) -> bool {
         ureq::get(format!("{}/readyz", self.url)).call().is_ok_and(|r| r.status() == 200)
     }
 
@@ -148,6 +188,11 @@ impl Node {
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("the node runs").id()
+    }
+
+    /// Sends a signal, such as `"STOP"`.
+    pub fn signal(&self, signal: &str) {
+        send_signal(self.pid(), signal);
     }
 
     /// Kills it at once.
@@ -234,17 +279,32 @@ impl Cluster {
 
 /// `idgen verify` in the background.
 pub struct Verify {
-    child: Child,
+    child: Option<Child>,
     progress: Arc<Mutex<String>>,
+}
+
+impl Drop for Verify {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Verify {
     /// Starts it through `nodes`, with further arguments.
     pub fn start(nodes: &[&Node], id_type: &str, seconds: u32, arguments: &[&str]) -> Verify {
+        let addresses: Vec<_> = nodes.iter().map(|node| node.thrift.as_str()).collect();
+        Self::start_at(&addresses, id_type, seconds, arguments)
+    }
+
+    /// The same through the Thrift addresses of nodes.
+    pub fn start_at(addresses: &[&str], id_type: &str, seconds: u32, arguments: &[&str]) -> Verify {
         let seconds = seconds.to_string();
         let mut all = vec!["verify", "--type", id_type, "--seconds", &seconds, "--json"];
-        for node in nodes {
-            all.extend(["--node", &node.thrift]);
+        for address in addresses {
+            all.extend(["--node", address]);
         }
         all.extend(arguments);
         let mut child = command(&all)
@@ -262,7 +322,23 @@ impl Verify {
                 progress.push('\n');
             }
         });
-        Verify { child, progress }
+        Verify { child: Some(child), progress }
+    }
+
+    /// What it has told so far.
+    pub fn progress(&self) -> String {
+        self.progress.lock().expect("never poisoned").clone()
+    }
+
+    /// Asks it to end now and to judge what it has seen.
+    pub fn interrupt(&self) {
+        send_signal(self.child.as_ref().expect("verify runs").id(), "INT");
+    }
+
+    /// Whether it ended, before it was asked to.
+    pub fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().expect("not finished");
+        child.try_wait().expect("a child").is_some()
     }
 
     /// Waits until it has counted for about a second.
@@ -275,8 +351,9 @@ impl Verify {
     }
 
     /// Waits for the end and returns the report.
-    pub fn finish(self) -> Value {
-        let output = self.child.wait_with_output().expect("verify ends");
+    pub fn finish(mut self) -> Value {
+        let child = self.child.take().expect("not finished");
+        let output = child.wait_with_output().expect("verify ends");
         let text = String::from_utf8_lossy(&output.stdout).to_string();
         serde_json::from_str(&text).unwrap_or_else(|e| {
             let progress = self.progress.lock().expect("never poisoned");

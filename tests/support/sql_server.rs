@@ -151,6 +151,7 @@ impl SqlServer {
             .arg("--no-defaults")
             .args(&self.arguments)
             .arg(format!("--datadir={}", path.join("data").display()))
+            .arg(format!("--tmpdir={}", path.display()))
             .arg(format!("--socket={}", path.join("s.sock").display()))
             .arg(format!("--pid-file={}", path.join("server.pid").display()))
             .arg(format!("--port={}", self.port))

@@ -12,6 +12,7 @@
 //! - [`histogram`] keeps latencies;
 //! - [`promise`] is what a type promises, and which single answers break it;
 //! - [`record`] keeps what calls brought, small enough for millions of them;
+//! - [`stalls`] finds the times in which nobody got an answer;
 //! - [`texts`] does the same for ids that are texts, and finds those that repeat;
 //! - [`checker`] finds out whether recorded ids are unique and in order.
 
@@ -30,6 +31,7 @@ pub mod pool;
 pub mod promise;
 pub mod record;
 pub mod request;
+pub mod stalls;
 #[cfg(test)]
 pub(crate) mod test_server;
 pub mod texts;
@@ -42,6 +44,7 @@ pub use pool::{Plan, Run, Tick, now, run};
 pub use promise::Promise;
 pub use record::{Call, CallLog};
 pub use request::{Answer, Method, Request};
+pub use stalls::{Stall, Stalls};
 pub use texts::TextLog;
 
 /// `count` clients, spread evenly over `nodes`, each of which is probed first.

@@ -10,7 +10,9 @@ use super::{VerifyArgs, Witness};
 use crate::cli::load::checker::check_in_place;
 use crate::cli::load::promise::Skew;
 use crate::cli::load::texts::find_repeats;
-use crate::cli::load::{self, Call, CallLog, ErrorCounts, LoadError, Report, TextLog, Violation};
+use crate::cli::load::{
+    self, Call, CallLog, ErrorCounts, LoadError, Report, Stall, TextLog, Violation,
+};
 use crate::domain::Mode;
 
 /// What `idgen verify` found. Its JSON form is the output of `--json`.
@@ -29,7 +31,9 @@ pub struct VerifyReport {
     pub clients: u32,
     /// How long ids were taken.
     pub seconds: f64,
-    /// Whether `--max-calls` ended the run before its time.
+    /// When that began, in milliseconds of the Unix epoch, by this machine.
+    pub started_unix_ms: i64,
+    /// Whether `--max-calls` or a signal ended the run before its time.
     pub stopped_early: bool,
     /// How many gate passes were used; 0 for a type that is not sharded.
     pub gate_passes: u32,
@@ -56,6 +60,13 @@ pub struct VerifyReport {
     pub errors: u64,
     /// The same by kind.
     pub errors_by_code: ErrorCounts,
+    /// The longest time in which no client got ids, in milliseconds; 0 where it
+    /// was less than 20.
+    pub longest_stall_ms: f64,
+    /// The longest call that brought ids, in milliseconds.
+    pub longest_call_ms: f64,
+    /// Errors, stalls and the longest call of each node, in the order of `nodes`.
+    pub by_node: Vec<NodeReport>,
     /// Whether no violation was found, of what the type promises.
     pub clean: bool,
     /// The first few violations, in words.
@@ -65,14 +76,76 @@ pub struct VerifyReport {
     pub notes: Vec<String>,
 }
 
+/// What the clients of one node saw.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NodeReport {
+    /// Calls without ids, and connections that could not be made, by kind.
+    pub errors_by_code: ErrorCounts,
+    /// The longest time in which none of them got ids, in milliseconds; 0 where
+    /// it was less than 20.
+    pub longest_stall_ms: f64,
+    /// The longest call that brought ids, in milliseconds.
+    pub longest_call_ms: f64,
+    /// The longest times of at least 20 ms without ids: at most 64, in the order
+    /// of time.
+    pub stalls: Vec<StallReport>,
+}
+
+/// A time in which no client of a node got ids.
+#[derive(Clone, Debug, Serialize)]
+pub struct StallReport {
+    /// The answer before it, in milliseconds of the Unix epoch.
+    pub from_unix_ms: i64,
+    /// Its length in milliseconds.
+    pub ms: f64,
+}
+
+/// What was seen of a run as a whole, apart from the records of its calls.
+pub(super) struct Watched {
+    pub(super) elapsed: Duration,
+    pub(super) stopped_early: bool,
+    /// The start of the run, in milliseconds of the Unix epoch.
+    pub(super) started_ms: i64,
+    /// By node, in the order in which they were given.
+    pub(super) by_node: Vec<Vec<Stall>>,
+    pub(super) stalls: Vec<Stall>,
+}
+
+impl Watched {
+    fn of_node(&self, node: usize) -> NodeReport {
+        let stalls = &self.by_node[node];
+        NodeReport {
+            longest_stall_ms: longest_ms(stalls),
+            stalls: stalls
+                .iter()
+                .map(|stall| StallReport {
+                    from_unix_ms: self.started_ms + (stall.from_ns / 1_000_000) as i64,
+                    ms: millis(stall.length_ns()),
+                })
+                .collect(),
+            ..NodeReport::default()
+        }
+    }
+}
+
+/// Nanoseconds in milliseconds, to a tenth.
+fn millis(ns: u64) -> f64 {
+    (ns as f64 / 1e5).round() / 10.0
+}
+
+fn longest_ms(stalls: &[Stall]) -> f64 {
+    millis(stalls.iter().map(Stall::length_ns).max().unwrap_or(0))
+}
+
 /// Adds up what the clients saw, and judges it by what the type promises.
 pub(super) fn judge(
     args: &VerifyArgs,
     mut prepared: Prepared,
     witnesses: Vec<Witness>,
-    elapsed: Duration,
-    stopped_early: bool,
+    watched: Watched,
 ) -> Result<VerifyReport, LoadError> {
+    let mut by_node: Vec<_> = (0..args.nodes.len()).map(|node| watched.of_node(node)).collect();
+    let mut longest_call_ns = 0;
     let mut errors = ErrorCounts::default();
     let (mut malformed_answers, mut wrong_ids, mut text_calls) = (0, 0, 0);
     let mut skew = Skew::default();
@@ -81,6 +154,10 @@ pub(super) fn judge(
     let (mut logs, mut text_logs) = (Vec::new(), Vec::new());
     for witness in witnesses {
         errors.merge(&witness.errors);
+        let of_node = &mut by_node[usize::from(witness.node)];
+        of_node.errors_by_code.merge(&witness.errors);
+        of_node.longest_call_ms = of_node.longest_call_ms.max(millis(witness.longest_call_ns));
+        longest_call_ns = longest_call_ns.max(witness.longest_call_ns);
         malformed_answers += witness.malformed;
         wrong_ids += witness.wrong_ids;
         skew = skew.max(witness.skew);
@@ -124,8 +201,9 @@ pub(super) fn judge(
         id_type: args.id_type.clone(),
         mode: prepared.promise.mode.as_str(),
         clients: args.clients,
-        seconds: (elapsed.as_secs_f64() * 1_000.0).round() / 1_000.0,
-        stopped_early,
+        seconds: (watched.elapsed.as_secs_f64() * 1_000.0).round() / 1_000.0,
+        started_unix_ms: watched.started_ms,
+        stopped_early: watched.stopped_early,
         gate_passes: prepared.gate_passes,
         order: prepared.order.as_str(),
         calls: calls.len() as u64 + text_calls,
@@ -137,6 +215,9 @@ pub(super) fn judge(
         skew: (prepared.promise.mode == Mode::Snowflake && !prepared.texts).then_some(skew),
         errors: errors.total(),
         errors_by_code: errors,
+        longest_stall_ms: longest_ms(&watched.stalls),
+        longest_call_ms: millis(longest_call_ns),
+        by_node,
         clean: malformed_answers == 0
             && wrong_ids == 0
             && (duplicates == 0 || may_repeat)
@@ -189,8 +270,11 @@ pub(super) fn print(report: &VerifyReport, json: bool, out: &mut dyn Write) -> s
         "type {}, mode {}, order {}, {} clients, {} s",
         report.id_type, report.mode, report.order, report.clients, report.seconds
     )?;
-    for (node, calls) in report.nodes.iter().zip(&report.calls_by_node) {
-        writeln!(out, "{node:<24} {calls:>12} calls")?;
+    for ((node, calls), seen) in report.nodes.iter().zip(&report.calls_by_node).zip(&report.by_node)
+    {
+        let (stall, call) = (seen.longest_stall_ms, seen.longest_call_ms);
+        write!(out, "{node:<24} {calls:>12} calls")?;
+        writeln!(out, ", longest stall {stall} ms, longest call {call} ms")?;
     }
     let rows = [
         ("ids", report.ids),
