@@ -9,6 +9,7 @@ mod cluster;
 mod embedded;
 mod load;
 mod mariadb;
+mod migration;
 mod network;
 mod nodes;
 mod redis;
@@ -38,8 +39,9 @@ pub struct Scenario {
 
 /// All of them; a new one is a function and a line in `ALL` of its file.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
-    let all = [nodes::ALL, redis::ALL, mariadb::ALL, network::ALL, clock::ALL, embedded::ALL];
-    all.into_iter().flatten()
+    let redis = [redis::ALL, migration::ALL];
+    let others = [mariadb::ALL, network::ALL, clock::ALL, embedded::ALL];
+    [nodes::ALL].into_iter().chain(redis).chain(others).flatten()
 }
 
 /// Faults under load, with `idgen verify` as the judge.

@@ -54,7 +54,7 @@ fn stopped(name: &'static str) -> Vec<Row> {
 }
 
 /// A dump, as an administrator makes it.
-fn dump(cluster: &Chaos) -> Vec<u8> {
+pub fn dump(cluster: &Chaos) -> Vec<u8> {
     let output = Command::new("mariadb-dump")
         .args(["--no-defaults", "--host=127.0.0.1", "--user=root", "--protocol=tcp"])
         .args(["--single-transaction", "--routines"])
@@ -68,7 +68,7 @@ fn dump(cluster: &Chaos) -> Vec<u8> {
 }
 
 /// Puts it back, and moves the counter of changes as docs/dba-guide.md says.
-fn restore(cluster: &Chaos, dump: &[u8]) {
+pub fn restore(cluster: &Chaos, dump: &[u8]) {
     let mut client = Command::new("mariadb")
         .args(["--no-defaults", "--host=127.0.0.1", "--user=root", "--protocol=tcp"])
         .arg(format!("--port={}", cluster.server().port()))
