@@ -85,13 +85,11 @@ impl Parts {
     ) -> Result<(), Error> {
         let record = self.must_find(name).await?;
         match meaning(seal, on, &record) {
-            Meaning::Elsewhere => {
-                self.catalogue.put(record, false);
-            }
+            Meaning::Elsewhere => self.believe(record),
             Meaning::Outdated => {
                 let old = self.reached(on)?;
                 old.dispatcher.unseal(name, record.placement.generation).await?;
-                self.catalogue.put(record, false);
+                self.believe(record);
             }
             Meaning::Unfinished => {
                 if record.placement.generation < seal.generation {
@@ -125,11 +123,19 @@ impl Parts {
             sleep(LOOK_AGAIN).await;
             let record = self.must_find(name).await?;
             if record.placement.generation > seal.generation {
-                self.catalogue.put(record, false);
+                self.believe(record);
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Takes over what the store said just now. A seal contradicts what is held, so the
+    /// store may have gone back in time without having been noticed.
+    fn believe(&self, record: TypeRecord) {
+        let held = self.catalogue.get(record.name.as_str());
+        let went_back = held.is_some_and(|held| record.version < held.record().version);
+        self.catalogue.put(record, went_back);
     }
 
     async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {
@@ -355,7 +361,7 @@ impl Parts {
         if record.instance != seal.target || record.placement.generation <= seal.generation {
             return Err(error);
         }
-        self.catalogue.put(record.clone(), false);
+        self.believe(record.clone());
         // What became of the rest, the other one knows.
         Ok(Finished { record, kept: 0, burnt: 0 })
     }

@@ -67,8 +67,18 @@ pub fn dump(cluster: &Chaos) -> Vec<u8> {
     output.stdout
 }
 
-/// Puts it back, and moves the counter of changes as docs/dba-guide.md says.
+/// Puts it back, and moves the counter of changes as docs/dba-guide.md says. Nodes
+/// stand still meanwhile: a dump is put back table by table, and nobody may write
+/// into half of it.
 pub fn restore(cluster: &Chaos, dump: &[u8]) {
+    let running: Vec<_> = cluster.nodes.iter().filter(|node| node.is_running()).collect();
+    running.iter().for_each(|node| node.signal("STOP"));
+    let busy = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+         WHERE DB = '{}' AND COMMAND <> 'Sleep' AND ID <> CONNECTION_ID()",
+        cluster.db.name
+    );
+    wait_for("what the nodes asked for is done", || cluster.sql(&busy) == "0");
     let mut client = Command::new("mariadb")
         .args(["--no-defaults", "--host=127.0.0.1", "--user=root", "--protocol=tcp"])
         .arg(format!("--port={}", cluster.server().port()))
@@ -79,6 +89,7 @@ pub fn restore(cluster: &Chaos, dump: &[u8]) {
     std::io::Write::write_all(&mut client.stdin.take().expect("piped"), dump).expect("it reads");
     assert!(client.wait().expect("it ends").success(), "the dump is put back");
     cluster.sql("UPDATE idgen_counter SET value = value + 1000000 WHERE name = 'change'");
+    running.iter().for_each(|node| node.signal("CONT"));
 }
 
 fn next_id(cluster: &Chaos, id_type: &str) -> i64 {

@@ -121,10 +121,12 @@ fn forgotten(name: &'static str) -> Vec<Row> {
     let mut cluster =
         Chaos::start(name, Setup { mariadb: Some(MariaDb::start()), ..Setup::default() });
     let _spare = with_spare(&cluster);
-    let mut load = cluster.load(MODES);
+    // A snowflake type has nothing in Redis that would remember where it was.
+    let kinds = &MODES[..3];
+    let mut load = cluster.load(kinds);
     for (round, killed) in [(1, false), (2, true), (3, true), (4, false)] {
         let before = dump(&cluster);
-        move_all(&cluster, &mut load, &modes()[..MODES.len()], round);
+        move_all(&cluster, &mut load, &modes()[..kinds.len()], round);
         load.flows();
         load.fault();
         if killed {

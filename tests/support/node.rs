@@ -155,6 +155,11 @@ impl Node {
         ureq::get(format!("{}/readyz", self.url)).call().is_ok_and(|r| r.status() == 200)
     }
 
+    /// Whether it was started and not killed since.
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
     /// What it has logged so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("never poisoned").clone()
