@@ -242,6 +242,15 @@ pub enum Witness {
     Moved(Seal),
 }
 
+/// How far ranges of a type were witnessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WitnessedEnd {
+    /// Up to here.
+    Known(i64),
+    /// The type was sealed here, and its witness is elsewhere.
+    Moved(Seal),
+}
+
 /// What was remembered under a request key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remembered {
@@ -348,6 +357,13 @@ pub trait Dispatcher: Send + Sync {
         shard: Option<u8>,
         range: IdRange,
     ) -> Result<Witness, DispatchError>;
+
+    /// The highest end that was [witnessed](Self::witness), 0 if none.
+    async fn witnessed_end(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+    ) -> Result<WitnessedEnd, DispatchError>;
 
     /// Forgets the end of a range that was noted and is about to be given back
     /// to the store, if nothing higher was noted: see

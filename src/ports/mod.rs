@@ -13,7 +13,7 @@ pub use clock::Clock;
 pub use dispatcher::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,
     Publication, PublishOutcome, Refusal, Remembered, Rest, Sealed, TakeOutcome, Taken, View,
-    Witness, check_remembered,
+    Witness, WitnessedEnd, check_remembered,
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;

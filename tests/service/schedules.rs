@@ -170,7 +170,12 @@ async fn run(kind: Kind, acts: Vec<Act>) -> usize {
                 cluster.network.set_latency(Duration::from_millis(ms));
             }
             Act::RedisRestarts => cluster.dispatcher.change_history(&SystemEntropy),
-            Act::Backup => backup = Some(cluster.store.snapshot()),
+            Act::Backup => {
+                // A node that has not noticed yet that Redis is back asks it for
+                // nothing, and what it leases then has no witness.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                backup = Some(cluster.store.snapshot());
+            }
             // Redis was not away since the backup.
             Act::Restore if redis_is_well => {
                 if let Some(backup) = backup.take() {

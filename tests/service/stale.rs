@@ -8,7 +8,7 @@ use idgen::adapters::memory::StoreFault;
 use idgen::domain::{
     Mode, OnRedisLoss, Opaque, OpaqueKey, TypeChange, TypeName, TypeOptions, TypeSpec,
 };
-use idgen::ports::RangeStore;
+use idgen::ports::{NextRange, RangeStore};
 use idgen::service::api::{IdApi, Order};
 use tokio::time::Instant;
 
@@ -187,4 +187,22 @@ async fn a_silent_dispatcher_keeps_no_type_in_memory() {
     cluster.network.set_latency(Duration::from_secs(9));
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(node.node_status().await.types_loaded, 0);
+}
+
+/// The store went back to before a range that nobody used. No id of it was issued, but
+/// this node has given higher ones.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_starts_anew_goes_on_above_what_it_gave() {
+    let cluster = Cluster::new().await;
+    cluster.create(&TypeSpec { mode: Mode::Segment, ..small(50, 50) }).await;
+    let node = cluster.node("a").await;
+    let first = node.next_ids("order", Order::of(40)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let backup = cluster.store.snapshot();
+    let gap = cluster.store.next_range(NextRange::of(&order(), "nobody")).await.unwrap().range;
+    let last = node.next_ids("order", Order::of(500)).await.unwrap().last().unwrap().last();
+    assert!(first[0].last() < gap.start() && gap.end() <= last);
+    cluster.store.restore(backup);
+    let again = cluster.node("a").await.next_id("order").await.unwrap();
+    assert!(again > last, "{again} after {last}");
 }

@@ -11,7 +11,7 @@ use idgen::domain::{
 };
 use idgen::ports::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, Publication,
-    PublishOutcome, RangeStore, Remembered, Sealed, TakeOutcome, View, Witness,
+    PublishOutcome, RangeStore, Remembered, Sealed, TakeOutcome, View, Witness, WitnessedEnd,
 };
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use tokio::sync::broadcast;
@@ -106,6 +106,15 @@ impl Dispatcher for Distant {
     ) -> Result<Witness, DispatchError> {
         self.travel().await?;
         self.inner.witness(name, shard, range).await
+    }
+
+    async fn witnessed_end(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+    ) -> Result<WitnessedEnd, DispatchError> {
+        self.travel().await?;
+        self.inner.witnessed_end(name, shard).await
     }
 
     async fn withdraw(

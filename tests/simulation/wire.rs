@@ -19,7 +19,7 @@ use idgen::ports::{
     Allocation, Announcement, Assigned, AuditEntry, Change, DispatchError, Dispatcher,
     DispatcherFactory, LockOutcome, NextRange, Page, Publication, PublishOutcome, RangeLogEntry,
     RangeStore, Remembered, Sealed, StoreError, TakeOutcome, Tenure, TenureRecord, TypeFilter,
-    View, Witness, WorkerIds,
+    View, Witness, WitnessedEnd, WorkerIds,
 };
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep};
@@ -654,6 +654,18 @@ impl Dispatcher for RedisWire {
         self.call("witness", async move |server| {
             let answer = server.data.witness(&name, shard, range).await;
             if forgets { Ok(Witness::Noted) } else { answer }
+        })
+        .await
+    }
+
+    async fn witnessed_end(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+    ) -> Result<WitnessedEnd, DispatchError> {
+        let name = name.clone();
+        self.call("witnessed_end", async move |server| {
+            server.data.witnessed_end(&name, shard).await
         })
         .await
     }

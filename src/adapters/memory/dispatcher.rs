@@ -19,7 +19,8 @@ use crate::domain::gate_pass::SHARDS;
 use crate::domain::{History, IdRange, Seal, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, Entropy, LockOutcome, Publication, PublishOutcome,
-    Refusal, Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, check_remembered,
+    Refusal, Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, WitnessedEnd,
+    check_remembered,
 };
 
 /// See the module.
@@ -379,6 +380,19 @@ impl Dispatcher for MemoryDispatcher {
         let key = (name.clone(), shard.unwrap_or(0));
         let known = state.leases.entry(key).or_default().witness(range);
         Ok(if self.checks.witness { known } else { Witness::Noted })
+    }
+
+    async fn witnessed_end(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+    ) -> Result<WitnessedEnd, DispatchError> {
+        let state = self.state();
+        if let Some(seal) = state.seal_of_shard(name, shard) {
+            return Ok(WitnessedEnd::Moved(seal));
+        }
+        let leases = state.leases.get(&(name.clone(), shard.unwrap_or(0)));
+        Ok(WitnessedEnd::Known(leases.map_or(0, Leases::highest_end)))
     }
 
     async fn withdraw(

@@ -13,7 +13,7 @@ use super::{CHANNEL, channel, leases_key, lock_key, request_key, type_key};
 use crate::domain::{Error, History, IdRange, Seal, TypeName};
 use crate::ports::{
     Announcement, DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal,
-    Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, check_remembered,
+    Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, WitnessedEnd, check_remembered,
 };
 
 /// See the module.
@@ -32,6 +32,7 @@ struct Scripts {
     renew: Script,
     unlock: Script,
     witness: Script,
+    witnessed_end: Script,
     withdraw: Script,
     seal: Script,
     unseal: Script,
@@ -64,6 +65,11 @@ impl RedisDispatcher {
                     include_str!("prelude.lua"),
                     include_str!("leases.lua"),
                     include_str!("witness.lua")
+                )),
+                witnessed_end: Script::new(concat!(
+                    include_str!("prelude.lua"),
+                    include_str!("leases.lua"),
+                    include_str!("witnessed_end.lua")
                 )),
                 withdraw: Script::new(concat!(
                     include_str!("prelude.lua"),
@@ -322,6 +328,27 @@ impl Dispatcher for RedisDispatcher {
             _ => None,
         };
         parsed.ok_or_else(|| broken("witness.lua", answer))
+    }
+
+    async fn witnessed_end(
+        &self,
+        name: &TypeName,
+        shard: Option<u8>,
+    ) -> Result<WitnessedEnd, DispatchError> {
+        let answer: Vec<String> = self
+            .link
+            .run(async |connection| {
+                let mut call = self.scripts.witnessed_end.prepare_invoke();
+                call.key(leases_key(name)).key(type_key(name)).arg(shard.unwrap_or(0));
+                call.invoke_async(connection).await
+            })
+            .await?;
+        let parsed = match answer.as_slice() {
+            [kind, end] if kind == "known" => end.parse().ok().map(WitnessedEnd::Known),
+            [kind, seal] if kind == "moved" => Seal::parse(seal).map(WitnessedEnd::Moved),
+            _ => None,
+        };
+        parsed.ok_or_else(|| broken("witnessed_end.lua", answer))
     }
 
     async fn withdraw(

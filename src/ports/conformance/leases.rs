@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::name;
 use crate::domain::{IdRange, TypeName};
-use crate::ports::{DispatchError, Dispatcher, MAX_REMEMBERED, Remembered, Witness};
+use crate::ports::{DispatchError, Dispatcher, MAX_REMEMBERED, Remembered, Witness, WitnessedEnd};
 
 type Shared = Arc<dyn Dispatcher>;
 
@@ -18,6 +18,7 @@ pub(super) async fn all(dispatcher: &Shared) {
     withdrawing(dispatcher).await;
     withdrawing_below_the_list(dispatcher).await;
     shards_apart(dispatcher).await;
+    how_far_it_goes(dispatcher).await;
     near_the_highest_id(dispatcher).await;
     concurrent_witnesses(dispatcher).await;
     request_keys(dispatcher).await;
@@ -153,6 +154,17 @@ async fn withdrawing_below_the_list(dispatcher: &Shared) {
     assert!(!withdraw(dispatcher, &name, 51, 101).await, "it fell out of the list");
     refuse(dispatcher, &name, 100, 101, 101).await;
     note(dispatcher, &name, 101, 201).await;
+}
+
+async fn how_far_it_goes(dispatcher: &Shared) {
+    let name = name("witnessed-end");
+    let end = async |shard| dispatcher.witnessed_end(&name, shard).await.unwrap();
+    assert_eq!(end(None).await, WitnessedEnd::Known(0));
+    note(dispatcher, &name, 301, 401).await;
+    note(dispatcher, &name, 101, 201).await;
+    assert_eq!(end(None).await, WitnessedEnd::Known(401));
+    assert_eq!(end(Some(0)).await, WitnessedEnd::Known(401));
+    assert_eq!(end(Some(1)).await, WitnessedEnd::Known(0));
 }
 
 async fn shards_apart(dispatcher: &Shared) {

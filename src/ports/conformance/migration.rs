@@ -7,7 +7,7 @@ use super::name;
 use crate::domain::{IdRange, InstanceId, Seal, TypeName};
 use crate::ports::{
     Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal, Remembered, Rest, TakeOutcome,
-    Witness,
+    Witness, WitnessedEnd,
 };
 
 type Shared = Arc<dyn Dispatcher>;
@@ -185,6 +185,8 @@ async fn sealed_leases(dispatcher: &Shared) {
         let late = dispatcher.witness(&name, shard, range(901, 1_001)).await.unwrap();
         assert_eq!(late, Witness::Moved(seal(1)));
         assert!(!dispatcher.withdraw(&name, shard, range(250, 301)).await.unwrap());
+        let end = dispatcher.witnessed_end(&name, shard).await.unwrap();
+        assert_eq!(end, WitnessedEnd::Moved(seal(1)));
     }
     // What is no shard of a type does not move with it.
     let other = dispatcher.witness(&name, Some(64), range(901, 1_001)).await.unwrap();

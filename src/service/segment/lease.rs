@@ -12,6 +12,7 @@
 //! tries again by itself while ranges are due, so that no caller is needed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -22,7 +23,7 @@ use super::Leases;
 use super::pool::Segment;
 use crate::domain::prefetch::lease_usage;
 use crate::domain::{Error, ErrorCode, PeriodSpan};
-use crate::ports::{Allocation, NextRange, StoreError, Witness};
+use crate::ports::{Allocation, NextRange, StoreError, Witness, WitnessedEnd};
 
 /// Tries for one range: each miss teaches the node a higher floor or the
 /// store's clock, so a second one nearly always hits.
@@ -107,6 +108,7 @@ async fn lease_one(
     entry: &Arc<TypeEntry>,
     leases: &Leases,
 ) -> Result<(), Error> {
+    learn_what_was_leased(parts, entry, leases).await;
     let mut reason = unavailable("no range could be leased");
     for _ in 0..TRIES {
         let record = entry.record();
@@ -139,6 +141,31 @@ async fn lease_one(
         }
     }
     Err(reason)
+}
+
+/// Before the first lease: a node that has just started, or has forgotten the type,
+/// must not give lower ids than it gave before, though the store went back in time
+/// meanwhile and some of the ranges in between were never used.
+async fn learn_what_was_leased(parts: &Arc<Parts>, entry: &Arc<TypeEntry>, leases: &Leases) {
+    if leases.asked.load(Ordering::Relaxed) {
+        return;
+    }
+    // A second time where the type has moved.
+    for _ in 0..2 {
+        let instance = parts.instances.get(entry.record().instance);
+        let Some(instance) = instance.filter(|i| !i.is_lost()) else { return };
+        match instance.dispatcher.witnessed_end(&entry.name, leases.shard).await {
+            Ok(WitnessedEnd::Known(end)) => {
+                leases.supply.raise_floor(end);
+                leases.asked.store(true, Ordering::Relaxed);
+                return;
+            }
+            Ok(WitnessedEnd::Moved(seal)) => {
+                let _ = parts.settle(&entry.name, instance.record.id, seal).await;
+            }
+            Err(_) => return follow_loss(parts, &instance),
+        }
+    }
 }
 
 /// Steps 2 and 3.

@@ -8,6 +8,7 @@ mod lease;
 mod pool;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -26,11 +27,19 @@ pub(super) struct Leases {
     pub(super) shard: Option<u8>,
     pool: Pool,
     supply: Supply,
+    /// Whether Redis was asked how far the ranges go that were leased before this
+    /// pool was made.
+    asked: AtomicBool,
 }
 
 impl Leases {
     pub(super) fn new(shard: Option<u8>, floor: i64) -> Self {
-        Leases { shard, pool: Pool::new(), supply: Supply::new(floor) }
+        Leases {
+            shard,
+            pool: Pool::new(),
+            supply: Supply::new(floor),
+            asked: AtomicBool::new(false),
+        }
     }
 
     /// The settings changed: what failed may succeed now, and who waits looks again.
