@@ -137,6 +137,14 @@ impl View {
         !self.is_live() || (self.second.is_none() && self.cursor >= self.update_id)
     }
 
+    /// Where the next range may begin, as [`Dispatcher::publish`] checks the order.
+    pub fn least_to_publish(&self) -> i64 {
+        match self.sealed {
+            Some(_) => self.cursor,
+            None => self.second.or(self.current).map_or(0, IdRange::end),
+        }
+    }
+
     /// The highest end of any range that is or was published here; 0 if none.
     /// Counts dead ranges too: their ends are still witnesses (invariant 6).
     pub fn highest_end(&self) -> i64 {

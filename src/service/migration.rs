@@ -27,7 +27,7 @@ use crate::domain::sizing::update_id;
 use crate::domain::{
     Assignment, Error, ErrorCode, History, IdRange, InstanceId, Mode, Seal, TypeName, TypeRecord,
 };
-use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, TypeFilter};
+use crate::ports::{LockOutcome, Publication, PublishOutcome, Rest, StoreError, TypeFilter, View};
 
 /// How often migrations that nobody finished, and instances to drain, are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -179,11 +179,10 @@ impl Parts {
         let from_name = from.map_or_else(|| record.instance.to_string(), |from| from.name);
         let from = place(record.instance, &from_name).await;
         let to = place(target.id, &target.name).await;
-        let highest_there = to.view.as_ref().map_or(0, |view| view.highest_end());
+        let least = to.view.as_ref().map_or(0, View::least_to_publish);
         let rest = from.view.as_ref().map_or(0, |view| view.left());
         let next = from.view.as_ref().and_then(|view| view.next());
-        // What is left goes above everything that was ever published there.
-        let keeps_rest = rest > 0 && next.is_some_and(|next| next >= highest_there);
+        let keeps_rest = rest > 0 && next.is_some_and(|next| next >= least);
         Ok(MigrationPlan { record, from, to, rest, keeps_rest, problems })
     }
 
