@@ -351,7 +351,10 @@ impl RangeStore for Wire {
         let history = assignment.history.cloned();
         on_store!(self, "assign_type", |world| {
             let assignment = Assignment { seal, history: history.as_ref(), rest_end };
+            let before = world.store.find_type(&name).await?.map(|before| before.instance);
             let assigned = world.store.assign_type(&name, assignment, &actor).await?;
+            let from = before.unwrap_or(seal.target);
+            world.assigned(&name, from, seal.target).await;
             if let Some(history) = &history {
                 world.recorded(&name, history);
             }
