@@ -85,9 +85,7 @@ impl Parts {
     ) -> Result<(), Error> {
         let record = self.must_find(name).await?;
         match meaning(seal, on, &record) {
-            Meaning::Elsewhere => {
-                self.catalogue.put(record, false);
-            }
+            Meaning::Elsewhere => self.follow(record, on),
             Meaning::Outdated => {
                 let old = self.reached(on)?;
                 old.dispatcher.unseal(name, record.placement.generation).await?;
@@ -130,6 +128,24 @@ impl Parts {
             }
         }
         Ok(false)
+    }
+
+    /// Takes over what was just read of a type that is not on the instance `left`.
+    /// Settings at hand that say that it is there are of a time that the range store
+    /// has forgotten, whatever their version.
+    fn follow(&self, record: TypeRecord, left: InstanceId) {
+        let entry = self.catalogue.put(record.clone(), false);
+        if record.instance != left && entry.record().instance == left {
+            self.catalogue.put(record, true);
+        }
+    }
+
+    /// The range store said that the type is not assigned to the instance `left`:
+    /// reads where it is.
+    pub(super) async fn find_again(&self, name: &TypeName, left: InstanceId) {
+        if let Ok(record) = self.must_find(name).await {
+            self.follow(record, left);
+        }
     }
 
     async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {

@@ -131,7 +131,9 @@ pub async fn ask(world: &World, up: &Up, of: usize, wish: &Wish) -> Option<Resul
             let exempt = is_exempt(world, line, of, began);
             let keys_kept = !world.is_redis_lost(of);
             let mut state = world.state();
-            let keys_kept = keys_kept && state.abandoned.is_empty();
+            let keys_kept = keys_kept
+                && !state.abandoned.contains(&of_type.name)
+                && !state.keys_forgotten.contains(&of_type.name);
             let count: u64 = runs.iter().map(|run| run.len()).sum();
             if count != wish.count as u64 && !wish.as_lease {
                 state.checker.violate(format!("{name}: {count} ids instead of {}", wish.count));

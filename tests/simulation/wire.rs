@@ -148,6 +148,11 @@ impl Wire {
                 _ => Some(began + limit),
             });
         }
+        match (peer, &fate) {
+            (Peer::Store, _) | (_, Fate::Fine { .. }) => {}
+            // From now on, so that nobody takes this Redis for a witness meanwhile.
+            (Peer::Redis(instance), _) => self.world.redis_failed(&self.line, instance),
+        }
         let (result, end) = match fate {
             Fate::Fine { there, back } => {
                 pass(there).await;
@@ -190,6 +195,7 @@ impl Wire {
         match peer {
             Peer::Redis(instance) if result.is_err() => {
                 self.world.redis_failed(&self.line, instance);
+                self.world.connect_again(&self.line, instance);
             }
             _ => {}
         }

@@ -152,6 +152,7 @@ struct Backup {
     workers: Arc<WorkerSnapshot>,
     ends: BTreeMap<(String, u8), i64>,
     homes: BTreeMap<TypeName, usize>,
+    moves: BTreeMap<TypeName, u64>,
     harm: u64,
 }
 
@@ -178,6 +179,11 @@ pub struct State {
     homes: BTreeMap<TypeName, usize>,
     /// What of that the store knows.
     known_homes: BTreeMap<TypeName, usize>,
+    /// How often each was assigned.
+    moves: BTreeMap<TypeName, u64>,
+    /// Types of which the store forgot that they were moved, and so where their
+    /// request keys are.
+    pub keys_forgotten: BTreeSet<TypeName>,
     /// Types whose old instance was not to be asked.
     pub abandoned: BTreeSet<TypeName>,
     /// When a type was last assigned while nothing closed it on the old instance.
@@ -254,6 +260,8 @@ impl World {
             healing: false,
             homes: BTreeMap::new(),
             known_homes: BTreeMap::new(),
+            moves: BTreeMap::new(),
+            keys_forgotten: BTreeSet::new(),
             abandoned: BTreeSet::new(),
             unsealed_at: BTreeMap::new(),
             recorded: BTreeMap::new(),
@@ -375,14 +383,18 @@ impl World {
         self.state().redis_down_until[instance] = Some(until);
     }
 
-    /// A call to Redis failed: what the node does now, Redis may miss.
+    /// A call to Redis failed, or will: what the node does now, Redis may miss.
     pub fn redis_failed(&self, line: &Line, instance: usize) {
-        let current = self.redis[instance].current.load(Ordering::Relaxed);
-        line.connected[instance].store(current, Ordering::Relaxed);
         line.health.lock().unwrap().suspect_until[instance] = None;
         let mut state = self.state();
         state.harm += 1;
         state.redis_lost[instance] = true;
+    }
+
+    /// After a call that failed the next one uses a new connection.
+    pub fn connect_again(&self, line: &Line, instance: usize) {
+        let current = self.redis[instance].current.load(Ordering::Relaxed);
+        line.connected[instance].store(current, Ordering::Relaxed);
     }
 
     /// It says that it is there: soon the node goes to it again.
@@ -421,6 +433,7 @@ impl World {
         let mut state = self.state();
         state.homes.insert(name.clone(), to);
         state.known_homes.insert(name.clone(), to);
+        *state.moves.entry(name.clone()).or_default() += 1;
         let excused = state.data_lost[from] || state.abandoned.contains(name);
         if from != to && view.sealed.is_none() && excused {
             state.unsealed_at.insert(name.clone(), Instant::now());
@@ -518,7 +531,8 @@ impl World {
         let workers = Arc::new(self.workers.snapshot());
         let mut state = self.state();
         let (ends, homes, harm) = (state.known.clone(), state.known_homes.clone(), state.harm);
-        state.backup = Some(Backup { tables, workers, ends, homes, harm });
+        let moves = state.moves.clone();
+        state.backup = Some(Backup { tables, workers, ends, homes, moves, harm });
         drop(state);
         self.note(format_args!("a backup of the store"));
     }
@@ -536,6 +550,10 @@ impl World {
         self.workers.restore(&backup.workers);
         state.known = backup.ends;
         state.known_homes = backup.homes;
+        let forgotten =
+            state.moves.iter().filter(|(n, moves)| backup.moves.get(*n) != Some(*moves));
+        let forgotten: Vec<_> = forgotten.map(|(name, _)| name.clone()).collect();
+        state.keys_forgotten.extend(forgotten);
         // Of one that was not moved before, it knows that it is where it was made.
         for of_type in &self.plan.types {
             if state.homes.contains_key(&of_type.name) {
