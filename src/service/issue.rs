@@ -36,14 +36,17 @@ pub(super) struct Issued {
 impl Parts {
     /// The next id, the path of nearly every call.
     pub(super) async fn next_id(self: &Arc<Self>, name: &str) -> Result<i64, Error> {
+        // The clock is not read where the id is at hand.
+        let mut deadline = None;
         let entry = match self.catalogue.get(name) {
             Some(entry) => entry,
-            None => self.find(name, self.deadline()).await?,
+            None => self.find(name, *deadline.insert(self.deadline())).await?,
         };
         if let Some(id) = self.try_next(&entry)? {
             return Ok(id);
         }
-        let (issued, settings) = self.issue(name, Order::of(1), false).await?;
+        let deadline = deadline.unwrap_or_else(|| self.deadline());
+        let (issued, settings) = self.issue(name, Order::of(1), false, deadline).await?;
         Ok(write_ids(&settings, &issued).await?[0].start())
     }
 
@@ -79,7 +82,7 @@ impl Parts {
         order: Order<'_>,
     ) -> Result<Vec<IdRange>, Error> {
         check_count(order.count, MAX_COUNT)?;
-        let (issued, settings) = self.issue(name, order, false).await?;
+        let (issued, settings) = self.issue(name, order, false, self.deadline()).await?;
         write_ids(&settings, &issued).await
     }
 
@@ -91,18 +94,18 @@ impl Parts {
         with_prefix: bool,
     ) -> Result<Vec<String>, Error> {
         check_count(order.count, MAX_TEXTS)?;
-        let (issued, settings) = self.issue(name, order, true).await?;
+        let (issued, settings) = self.issue(name, order, true, self.deadline()).await?;
         write_texts(&settings, &issued, with_prefix).await
     }
 
-    /// What was issued, and settings that tell its ids.
+    /// What was issued by `deadline`, and settings that tell its ids.
     async fn issue(
         self: &Arc<Self>,
         name: &str,
         order: Order<'_>,
         as_text: bool,
+        deadline: Instant,
     ) -> Result<(Issued, Arc<Settings>), Error> {
-        let deadline = self.deadline();
         loop {
             let entry = self.find(name, deadline).await?;
             let settings = entry.settings_held();

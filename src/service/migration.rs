@@ -85,11 +85,11 @@ impl Parts {
     ) -> Result<(), Error> {
         let record = self.must_find(name).await?;
         match meaning(seal, on, &record) {
-            Meaning::Elsewhere => self.believe(record),
+            Meaning::Elsewhere => self.follow(record, on),
             Meaning::Outdated => {
                 let old = self.reached(on)?;
                 old.dispatcher.unseal(name, record.placement.generation).await?;
-                self.believe(record);
+                self.catalogue.put(record, false);
             }
             Meaning::Unfinished => {
                 if record.placement.generation < seal.generation {
@@ -99,7 +99,7 @@ impl Parts {
                     );
                 }
                 if record.placement.generation == seal.generation
-                    && self.ended_meanwhile(name, seal).await?
+                    && self.ended_meanwhile(name, on, seal).await?
                 {
                     return Ok(());
                 }
@@ -116,26 +116,41 @@ impl Parts {
 
     /// Gives the one who began a migration the time to end it: with several at it, what
     /// is left on the old instance may be burnt.
-    async fn ended_meanwhile(&self, name: &TypeName, seal: Seal) -> Result<bool, Error> {
+    async fn ended_meanwhile(
+        &self,
+        name: &TypeName,
+        on: InstanceId,
+        seal: Seal,
+    ) -> Result<bool, Error> {
         // As for a silent holder of a refill lock.
         let bound = Instant::now() + self.config.takeover_grace;
         while Instant::now() < bound {
             sleep(LOOK_AGAIN).await;
             let record = self.must_find(name).await?;
             if record.placement.generation > seal.generation {
-                self.believe(record);
+                self.follow(record, on);
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Takes over what the store said just now. A seal contradicts what is held, so the
-    /// store may have gone back in time without having been noticed.
-    fn believe(&self, record: TypeRecord) {
-        let held = self.catalogue.get(record.name.as_str());
-        let went_back = held.is_some_and(|held| record.version < held.record().version);
-        self.catalogue.put(record, went_back);
+    /// Takes over what was just read of a type that is not on the instance `left`.
+    /// Settings at hand that say that it is there are of a time that the range store
+    /// has forgotten, whatever their version.
+    fn follow(&self, record: TypeRecord, left: InstanceId) {
+        let entry = self.catalogue.put(record.clone(), false);
+        if record.instance != left && entry.record().instance == left {
+            self.catalogue.put(record, true);
+        }
+    }
+
+    /// The range store said that the type is not assigned to the instance `left`:
+    /// reads where it is.
+    pub(super) async fn find_again(&self, name: &TypeName, left: InstanceId) {
+        if let Ok(record) = self.must_find(name).await {
+            self.follow(record, left);
+        }
     }
 
     async fn must_find(&self, name: &TypeName) -> Result<TypeRecord, Error> {
@@ -360,7 +375,7 @@ impl Parts {
         if record.instance != seal.target || record.placement.generation <= seal.generation {
             return Err(error);
         }
-        self.believe(record.clone());
+        self.catalogue.put(record.clone(), false);
         // What became of the rest, the other one knows.
         Ok(Finished { record, kept: 0, burnt: 0 })
     }

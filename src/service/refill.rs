@@ -262,8 +262,12 @@ async fn allocate(
 ) -> Result<Allocation, Error> {
     let answer = parts.store.next_range(request);
     let result = parts.showing_life(&instance.dispatcher, &entry.name, token, ttl, answer).await;
-    if let Err(StoreError::NotAssigned { .. } | StoreError::Superseded { .. }) = &result {
-        let _ = parts.refresh(&entry.name).await;
+    match &result {
+        Err(StoreError::NotAssigned { .. }) => {
+            parts.find_again(&entry.name, instance.record.id).await;
+        }
+        Err(StoreError::Superseded { .. }) => drop(parts.refresh(&entry.name).await),
+        _ => {}
     }
     match &result {
         Ok(allocation) => parts.store_clock.learn(allocation.load_ms),

@@ -258,6 +258,37 @@ async fn a_store_that_forgot_a_migration_learns_of_it() {
     }
 }
 
+/// Changes since hide from the feed that the store went back in time: the node holds
+/// settings that look newer.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_did_not_see_the_store_forget_follows_all_the_same() {
+    for moves in 1..4 {
+        let cluster = cluster(small(100, 100)).await;
+        let node = cluster.node("a").await;
+        node.next_id("order").await.unwrap();
+        let backup = cluster.store.snapshot();
+        for n in 0..moves {
+            migrate(&node, ["other", "main"][n % 2]).await;
+        }
+        let mut last = node.next_id("order").await.unwrap();
+        // So that the feed has nothing new, and nothing less.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let seen = cluster.store.latest_change().await.unwrap();
+        cluster.store.restore(backup);
+        while cluster.store.latest_change().await.unwrap() < seen {
+            let n = cluster.store.latest_change().await.unwrap();
+            let name = TypeName::parse(&format!("other-{n}")).unwrap();
+            cluster.store.create_type(&TypeSpec::new(name), "test").await.unwrap();
+        }
+        for _ in 0..5 {
+            let ids = node.next_ids("order", Order::of(90)).await.unwrap();
+            assert!(ids[0].start() > last, "{ids:?} after {last}, and {moves} moves");
+            last = ids.last().unwrap().last();
+        }
+        assert_eq!(home(&cluster).await, [MAIN, OTHER][moves % 2]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_forgot_half_a_migration_learns_of_it() {
     for sealed in [false, true] {

@@ -9,7 +9,7 @@ use idgen::service::api::{IdApi, Order};
 use tokio::time::{Instant, sleep};
 
 use crate::checker::Call;
-use crate::plan::{Kind, NODES};
+use crate::plan::{INSTANCES, Kind, NODES};
 use crate::rng::Rng;
 use crate::world::{Line, Up, World};
 
@@ -129,8 +129,11 @@ pub async fn ask(world: &World, up: &Up, of: usize, wish: &Wish) -> Option<Resul
             let (first, last) = (runs[0].start(), runs[runs.len() - 1].last());
             world.note(format_args!("n{node}.{life} gives {name} {first}..={last}"));
             let exempt = is_exempt(world, line, of, began);
+            let keys_kept = !world.is_redis_lost(of);
             let mut state = world.state();
-            let keys_kept = !state.redis_lost[of_type.instance];
+            let keys_kept = keys_kept
+                && !state.abandoned.contains(&of_type.name)
+                && !state.keys_forgotten.contains(&of_type.name);
             let count: u64 = runs.iter().map(|run| run.len()).sum();
             if count != wish.count as u64 && !wish.as_lease {
                 state.checker.violate(format!("{name}: {count} ids instead of {}", wish.count));
@@ -154,18 +157,23 @@ fn is_exempt(world: &World, line: &Line, of: usize, began: Instant) -> bool {
     let of_type = &world.plan.types[of];
     // Since nodes went on alone their ids are in order on each node only, and some
     // may do so still, or have been lost with what only they knew.
-    if of_type.kind == Kind::Alone && world.state().redis_lost[of_type.instance] {
+    if of_type.kind == Kind::Alone && world.is_redis_lost(of) {
         return true;
     }
     if world.state().out_of_order.contains(&of_type.name) {
         return true;
     }
     let health = *line.health.lock().unwrap();
-    let used_old = health.stale_at[of_type.instance].is_some_and(|at| at >= began);
+    let used_old = (0..INSTANCES)
+        .filter(|i| world.plan.touches(of, *i))
+        .any(|i| health.stale_at[i].is_some_and(|at| at >= began));
     let recorded = world.recorded_at(&of_type.name);
     // The second begins when the node can hear of it.
-    let since = recorded.max(health.trouble_at);
-    used_old && since.is_none_or(|at| Instant::now() <= at + LAST_SECOND)
+    let within = |since: Option<Instant>| {
+        since.max(health.trouble_at).is_none_or(|at| Instant::now() <= at + LAST_SECOND)
+    };
+    let unsealed_at = world.state().unsealed_at.get(&of_type.name).copied();
+    (used_old && within(recorded)) || (unsealed_at.is_some() && within(unsealed_at))
 }
 
 fn one(id: i64) -> IdRange {

@@ -252,6 +252,32 @@ pub enum Event {
         node: usize,
         of: usize,
     },
+    /// A type goes to another Redis instance.
+    Migrate {
+        node: usize,
+        of: usize,
+        to: usize,
+        abandon: bool,
+    },
+    /// A migration is undone: one that is under way, or the last one.
+    Undo {
+        node: usize,
+        of: usize,
+    },
+    /// All types of an instance go to the other one. `ms`: ended after so long,
+    /// if at all.
+    Drain {
+        node: usize,
+        from: usize,
+        ms: Option<i64>,
+    },
+}
+
+impl Event {
+    /// Whether it may move a type between Redis instances.
+    pub fn moves(&self) -> bool {
+        matches!(self, Event::Migrate { .. } | Event::Undo { .. } | Event::Drain { .. })
+    }
 }
 
 /// What is drawn together.
@@ -272,9 +298,11 @@ enum Group {
     Settings,
     Reserves,
     Rotations,
+    Migrations,
+    Drains,
 }
 
-const GROUPS: [Group; 15] = [
+const GROUPS: [Group; 17] = [
     Group::Pauses,
     Group::Crashes,
     Group::Stops,
@@ -290,6 +318,8 @@ const GROUPS: [Group; 15] = [
     Group::Settings,
     Group::Reserves,
     Group::Rotations,
+    Group::Migrations,
+    Group::Drains,
 ];
 
 #[derive(Clone)]
@@ -317,6 +347,11 @@ impl Plan {
     pub fn mishaps(&self) -> Vec<(Mishap, u64)> {
         let all = Mishap::ALL.into_iter().zip(self.rates);
         all.filter(|(_, rate)| *rate > 0).collect()
+    }
+
+    /// Whether the type is ever on that instance, as far as the plan goes.
+    pub fn touches(&self, of: usize, instance: usize) -> bool {
+        self.types[of].instance == instance || self.events.iter().any(|(_, e)| e.moves())
     }
 
     pub fn draw(seed: u64) -> Self {
@@ -362,6 +397,9 @@ fn draw_events(
     let mut groups: Vec<Group> = GROUPS.into_iter().filter(|_| rng.chance(250_000)).collect();
     if redis_is_safe {
         groups.extend([Group::Rollbacks; 2]);
+        if rng.chance(400_000) {
+            groups.extend([Group::Migrations; 2]);
+        }
     }
     let mut events = Vec::new();
     for group in groups {
@@ -420,6 +458,18 @@ fn draw_events(
                 },
                 Group::Reserves => Event::Reserve { of, count: rng.between(1, 500) },
                 Group::Rotations => Event::Rotate { node, of },
+                Group::Migrations if rng.chance(200_000) => Event::Undo { node, of },
+                Group::Migrations => {
+                    let abandon = rng.chance(100_000);
+                    // Often it comes back soon.
+                    let back = Event::Migrate { node, of, to: 1 - instance, abandon: false };
+                    events.push((later, back));
+                    Event::Migrate { node, of, to: instance, abandon }
+                }
+                Group::Drains => {
+                    let ms = rng.chance(500_000).then_some(ms);
+                    Event::Drain { node, from: instance, ms }
+                }
             };
             events.push((at, event));
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use idgen::adapters::memory::MemoryDispatcher;
-use idgen::domain::{ErrorCode, InstanceSpec, TypeChange};
+use idgen::domain::{Error, ErrorCode, InstanceSpec, TypeChange};
 use idgen::ports::RangeStore;
 use idgen::service::admin::AdminApi;
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
@@ -24,6 +24,9 @@ use crate::world::{Server, Up, World};
 /// After the last fault, and the start of a node, every type is served again
 /// within this time.
 const HEALS_WITHIN: Duration = Duration::from_secs(6);
+/// After that, migrations that were begun end within this time: calls may have
+/// their effect five seconds late, and a migration is left alone for three.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(15);
 
 /// What came of a schedule.
 pub struct Outcome {
@@ -108,8 +111,8 @@ pub async fn set_up(world: &Arc<World>) {
         let (name, url) = (format!("redis{instance}"), format!("redis://redis{instance}"));
         world.store.add_instance(&InstanceSpec { name, url }, "dba").await.expect("a fresh store");
     }
-    for redis in &world.redis {
-        world.history_began(&redis.master()).await;
+    for instance in 0..INSTANCES {
+        world.history_began(instance).await;
     }
     for of_type in &world.plan.types {
         world.store.create_type(&of_type.spec, "dba").await.expect("a legal type");
@@ -142,6 +145,26 @@ async fn schedule(world: Arc<World>) {
     }
     for life in lives {
         let _ = life.await;
+    }
+    every_type_has_arrived(&world).await;
+}
+
+/// No type stays on its way, nor on an instance that is being drained.
+async fn every_type_has_arrived(world: &World) {
+    let until = Instant::now() + ARRIVES_WITHIN;
+    loop {
+        let moving = world.store.migrations().await.expect("memory answers");
+        let instances = world.store.instances().await.expect("memory answers");
+        let left = instances.iter().find(|i| i.drain_to.is_some() && i.types > 0);
+        let late = match (moving.first(), left) {
+            (None, None) => return,
+            (Some(record), _) => format!("{} is still on its way", record.name),
+            (None, Some(left)) => format!("{} is not drained", left.name),
+        };
+        if Instant::now() > until {
+            return world.state().checker.violate(late);
+        }
+        sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -283,7 +306,8 @@ pub async fn happen(world: &Arc<World>, event: &Event) {
         | Event::Evict { .. }
         | Event::Promote { .. }
         | Event::Repromote { .. }
-        | Event::Reserve { .. } => true,
+        | Event::Reserve { .. }
+        | Event::Migrate { abandon: true, .. } => true,
         _ => false,
     };
     if harms && !world.may_harm_redis() {
@@ -325,14 +349,14 @@ pub async fn happen(world: &Arc<World>, event: &Event) {
             let master = world.redis[instance].master();
             master.data.flush();
             master.data.change_history(&world.entropy);
-            world.history_began(&master).await;
+            world.history_began(instance).await;
             world.redis_lost(instance);
         }
         Event::RedisOld { instance } => {
             world.count("Redis restarted from a snapshot");
             let redis = &world.redis[instance];
             redis.master().data.restart_from(&redis.disk.lock().unwrap(), &world.entropy);
-            world.history_began(&redis.master()).await;
+            world.history_began(instance).await;
             world.redis_lost(instance);
         }
         Event::Flush { instance } => {
@@ -343,16 +367,17 @@ pub async fn happen(world: &Arc<World>, event: &Event) {
         Event::Evict { of } => {
             world.count("key evicted");
             let of_type = &world.plan.types[of];
-            world.redis[of_type.instance].master().data.evict(&of_type.name);
-            world.redis_lost(of_type.instance);
+            let instance = world.home(of);
+            world.redis[instance].master().data.evict(&of_type.name);
+            world.redis_lost(instance);
         }
         Event::Promote { instance, split_ms, with_old } => {
             promote(world, instance, split_ms, with_old);
-            world.history_began(&world.redis[instance].master()).await;
+            world.history_began(instance).await;
         }
         Event::Repromote { instance, with_own } => {
             repromote(world, instance, with_own);
-            world.history_began(&world.redis[instance].master()).await;
+            world.history_began(instance).await;
         }
         Event::StoreDown { ms } => {
             world.count("store out of reach");
@@ -371,7 +396,12 @@ pub async fn happen(world: &Arc<World>, event: &Event) {
             world.store_clock.set_skew(skew_ms);
         }
         Event::Reserve { of, count } => reserve(world, of, count).await,
-        Event::Alter { node, .. } | Event::Retire { node, .. } | Event::Rotate { node, .. } => {
+        Event::Alter { node, .. }
+        | Event::Retire { node, .. }
+        | Event::Rotate { node, .. }
+        | Event::Migrate { node, .. }
+        | Event::Undo { node, .. }
+        | Event::Drain { node, .. } => {
             if let Some(up) = world.up(node) {
                 world.count("act of an operator");
                 tokio::spawn(operate(world.clone(), up, event.clone()));
@@ -449,6 +479,20 @@ async fn reserve(world: &World, of: usize, count: i64) {
     }
 }
 
+/// What an operator was told.
+fn tell(world: &World, result: Result<(), Error>, what: &'static str) {
+    let Err(error) = result else { return };
+    world.note(format_args!("{what}: {error}"));
+    let expected = matches!(
+        error.code,
+        ErrorCode::Unavailable | ErrorCode::Conflict | ErrorCode::InvalidArgument
+    );
+    if !expected {
+        world.state().checker.violate(format!("a {what} failed with {error:?}"));
+        world.over.cancel();
+    }
+}
+
 async fn operate(world: Arc<World>, up: Up, event: Event) {
     let Up { line, service } = up;
     let act = async {
@@ -467,6 +511,29 @@ async fn operate(world: Arc<World>, up: Up, event: Event) {
             Event::Rotate { of, .. } => {
                 let name = world.plan.types[of].name.as_str();
                 let _ = service.rotate_key(name, "operator").await;
+            }
+            Event::Migrate { of, to, abandon, .. } => {
+                let name = &world.plan.types[of].name;
+                let to = format!("redis{to}");
+                let _ = service.plan_migration(name.as_str(), &to).await;
+                if abandon {
+                    world.state().abandoned.insert(name.clone());
+                }
+                let moved = service.migrate(name.as_str(), &to, abandon, "operator").await;
+                tell(&world, moved.map(drop), "migration");
+            }
+            Event::Undo { of, .. } => {
+                let name = world.plan.types[of].name.as_str();
+                let undone = service.undo_migration(name, "operator").await;
+                tell(&world, undone.map(drop), "undoing");
+            }
+            Event::Drain { from, ms, .. } => {
+                let (from, to) = (format!("redis{from}"), format!("redis{}", 1 - from));
+                let _ = service.drain_instance(&from, Some(&to), "operator").await;
+                if let Some(ms) = ms {
+                    sleep(Duration::from_millis(ms as u64)).await;
+                    let _ = service.drain_instance(&from, None, "operator").await;
+                }
             }
             _ => {}
         }

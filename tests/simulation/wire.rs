@@ -148,6 +148,11 @@ impl Wire {
                 _ => Some(began + limit),
             });
         }
+        match (peer, &fate) {
+            (Peer::Store, _) | (_, Fate::Fine { .. }) => {}
+            // From now on, so that nobody takes this Redis for a witness meanwhile.
+            (Peer::Redis(instance), _) => self.world.redis_failed(&self.line, instance),
+        }
         let (result, end) = match fate {
             Fate::Fine { there, back } => {
                 pass(there).await;
@@ -190,6 +195,7 @@ impl Wire {
         match peer {
             Peer::Redis(instance) if result.is_err() => {
                 self.world.redis_failed(&self.line, instance);
+                self.world.connect_again(&self.line, instance);
             }
             _ => {}
         }
@@ -351,7 +357,10 @@ impl RangeStore for Wire {
         let history = assignment.history.cloned();
         on_store!(self, "assign_type", |world| {
             let assignment = Assignment { seal, history: history.as_ref(), rest_end };
+            let before = world.store.find_type(&name).await?.map(|before| before.instance);
             let assigned = world.store.assign_type(&name, assignment, &actor).await?;
+            let from = before.unwrap_or(seal.target);
+            world.assigned(&name, from, seal.target).await;
             if let Some(history) = &history {
                 world.recorded(&name, history);
             }

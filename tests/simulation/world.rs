@@ -11,7 +11,7 @@ use idgen::adapters::memory::{
     DispatcherSnapshot, MemoryDispatcher, MemoryRangeStore, MemoryWorkerIds, StoreSnapshot,
     WorkerSnapshot,
 };
-use idgen::domain::{History, TypeName};
+use idgen::domain::{History, InstanceId, TypeName};
 use idgen::ports::{Clock, Dispatcher};
 use idgen::service::Service;
 use tokio::sync::Notify;
@@ -151,6 +151,8 @@ struct Backup {
     tables: StoreSnapshot,
     workers: Arc<WorkerSnapshot>,
     ends: BTreeMap<(String, u8), i64>,
+    homes: BTreeMap<TypeName, usize>,
+    moves: BTreeMap<TypeName, u64>,
     harm: u64,
 }
 
@@ -173,14 +175,32 @@ pub struct State {
     backup: Option<Backup>,
     /// The store went back, and does not know again what it forgot.
     healing: bool,
+    /// Where types that were moved are.
+    homes: BTreeMap<TypeName, usize>,
+    /// What of that the store knows.
+    known_homes: BTreeMap<TypeName, usize>,
+    /// How often each was assigned.
+    moves: BTreeMap<TypeName, u64>,
+    /// Types of which the store forgot that they were moved, and so where their
+    /// request keys are.
+    pub keys_forgotten: BTreeSet<TypeName>,
+    /// Types whose old instance was not to be asked.
+    pub abandoned: BTreeSet<TypeName>,
+    /// When a type was last assigned while nothing closed it on the old instance.
+    pub unsealed_at: BTreeMap<TypeName, Instant>,
     /// The history that the store has of a type, and since when.
     recorded: BTreeMap<TypeName, (History, Instant)>,
-    /// Histories of both instances, in the order in which they began.
-    histories: HashMap<History, usize>,
+    /// The highest number of a history that the store has of a type and an instance.
+    newest: BTreeMap<(TypeName, usize), usize>,
+    /// Histories: their instance, and a number in the order in which they began.
+    histories: HashMap<History, (usize, usize)>,
     /// Types of which the store took an older history for a newer one.
     pub out_of_order: BTreeSet<TypeName>,
     pub clocks_moved: bool,
+    /// A call to it failed, or it lost something.
     pub redis_lost: [bool; INSTANCES],
+    /// It lost something.
+    data_lost: [bool; INSTANCES],
 }
 
 /// A node that serves.
@@ -238,11 +258,19 @@ impl World {
             known: BTreeMap::new(),
             backup: None,
             healing: false,
+            homes: BTreeMap::new(),
+            known_homes: BTreeMap::new(),
+            moves: BTreeMap::new(),
+            keys_forgotten: BTreeSet::new(),
+            abandoned: BTreeSet::new(),
+            unsealed_at: BTreeMap::new(),
             recorded: BTreeMap::new(),
+            newest: BTreeMap::new(),
             histories: HashMap::new(),
             out_of_order: BTreeSet::new(),
             clocks_moved: false,
             redis_lost: [false; INSTANCES],
+            data_lost: [false; INSTANCES],
         };
         Arc::new(World {
             mistake,
@@ -355,14 +383,18 @@ impl World {
         self.state().redis_down_until[instance] = Some(until);
     }
 
-    /// A call to Redis failed: what the node does now, Redis may miss.
+    /// A call to Redis failed, or will: what the node does now, Redis may miss.
     pub fn redis_failed(&self, line: &Line, instance: usize) {
-        let current = self.redis[instance].current.load(Ordering::Relaxed);
-        line.connected[instance].store(current, Ordering::Relaxed);
         line.health.lock().unwrap().suspect_until[instance] = None;
         let mut state = self.state();
         state.harm += 1;
         state.redis_lost[instance] = true;
+    }
+
+    /// After a call that failed the next one uses a new connection.
+    pub fn connect_again(&self, line: &Line, instance: usize) {
+        let current = self.redis[instance].current.load(Ordering::Relaxed);
+        line.connected[instance].store(current, Ordering::Relaxed);
     }
 
     /// It says that it is there: soon the node goes to it again.
@@ -378,6 +410,37 @@ impl World {
         let mut state = self.state();
         state.harm += 1;
         state.redis_lost[instance] = true;
+        state.data_lost[instance] = true;
+    }
+
+    /// Whether a call failed to an instance that the type may have been on, or one
+    /// of these lost something.
+    pub fn is_redis_lost(&self, of: usize) -> bool {
+        let state = self.state();
+        (0..INSTANCES).any(|i| state.redis_lost[i] && self.plan.touches(of, i))
+    }
+
+    /// Where the type is.
+    pub fn home(&self, of: usize) -> usize {
+        let of_type = &self.plan.types[of];
+        self.state().homes.get(&of_type.name).copied().unwrap_or(of_type.instance)
+    }
+
+    /// The store assigned a type to another instance.
+    pub async fn assigned(&self, name: &TypeName, from: InstanceId, to: InstanceId) {
+        let (from, to) = (from.0 as usize - 1, to.0 as usize - 1);
+        let view = self.redis[from].master().data.view(name).await.expect("memory answers");
+        let mut state = self.state();
+        state.homes.insert(name.clone(), to);
+        state.known_homes.insert(name.clone(), to);
+        *state.moves.entry(name.clone()).or_default() += 1;
+        let excused = state.data_lost[from] || state.abandoned.contains(name);
+        if from != to && view.sealed.is_none() && excused {
+            state.unsealed_at.insert(name.clone(), Instant::now());
+            *state.faults.entry("LIMIT: moved without a seal").or_default() += 1;
+        }
+        *state.faults.entry("type moved").or_default() += 1;
+        self.look_whether_healed(state);
     }
 
     /// A range, or times of a worker id, up to `end` were given out by the store.
@@ -403,19 +466,21 @@ impl World {
     }
 
     /// A history of an instance, which has just begun.
-    pub async fn history_began(&self, server: &Server) {
-        let history = server.data.history().await.expect("memory always answers");
+    pub async fn history_began(&self, instance: usize) {
+        let history = self.redis[instance].master().data.history().await;
         let mut state = self.state();
         let number = state.histories.len();
-        state.histories.entry(history).or_insert(number);
+        let history = history.expect("memory always answers");
+        state.histories.entry(history).or_insert((instance, number));
     }
 
     /// The store heard of a history.
     pub fn recorded(&self, name: &TypeName, history: &History) {
         let mut state = self.state();
-        let number = |history: &History| state.histories[history];
-        let older =
-            state.recorded.get(name).is_some_and(|(known, _)| number(known) > number(history));
+        let (instance, number) = state.histories[history];
+        let newest = state.newest.entry((name.clone(), instance)).or_default();
+        let older = *newest > number;
+        *newest = number;
         if older && state.out_of_order.insert(name.clone()) {
             *state.faults.entry("LIMIT: an older history recorded last").or_default() += 1;
         }
@@ -430,7 +495,11 @@ impl World {
     }
 
     fn look_whether_healed(&self, mut state: std::sync::MutexGuard<'_, State>) {
-        if state.healing && state.highest.iter().all(|(k, end)| state.known.get(k) >= Some(end)) {
+        let knows = |state: &State| {
+            state.homes == state.known_homes
+                && state.highest.iter().all(|(k, end)| state.known.get(k) >= Some(end))
+        };
+        if state.healing && knows(&state) {
             state.healing = false;
             drop(state);
             self.note(format_args!("the store knows everything again"));
@@ -461,8 +530,9 @@ impl World {
         let tables = self.store.snapshot();
         let workers = Arc::new(self.workers.snapshot());
         let mut state = self.state();
-        let (ends, harm) = (state.known.clone(), state.harm);
-        state.backup = Some(Backup { tables, workers, ends, harm });
+        let (ends, homes, harm) = (state.known.clone(), state.known_homes.clone(), state.harm);
+        let moves = state.moves.clone();
+        state.backup = Some(Backup { tables, workers, ends, homes, moves, harm });
         drop(state);
         self.note(format_args!("a backup of the store"));
     }
@@ -472,13 +542,25 @@ impl World {
     pub fn restore_backup(&self) {
         let whole = self.is_redis_whole();
         let mut state = self.state();
-        let allowed = whole && !state.healing;
+        let allowed = whole && !state.healing && state.abandoned.is_empty();
         let Some(backup) = state.backup.clone().filter(|b| allowed && b.harm == state.harm) else {
             return;
         };
         self.store.restore(backup.tables);
         self.workers.restore(&backup.workers);
         state.known = backup.ends;
+        state.known_homes = backup.homes;
+        let forgotten =
+            state.moves.iter().filter(|(n, moves)| backup.moves.get(*n) != Some(*moves));
+        let forgotten: Vec<_> = forgotten.map(|(name, _)| name.clone()).collect();
+        state.keys_forgotten.extend(forgotten);
+        // Of one that was not moved before, it knows that it is where it was made.
+        for of_type in &self.plan.types {
+            if state.homes.contains_key(&of_type.name) {
+                let made_on = of_type.instance;
+                state.known_homes.entry(of_type.name.clone()).or_insert(made_on);
+            }
+        }
         state.healing = true;
         state.cuts.retain(|(_, peer, _, _)| *peer == Peer::Store);
         *state.faults.entry("store rolled back").or_default() += 1;

@@ -108,7 +108,10 @@ impl MemoryDispatcher {
 
     /// The hash of one type is gone, as after an eviction.
     pub fn evict(&self, name: &TypeName) {
-        self.state().types.remove(name);
+        let mut state = self.state();
+        state.types.remove(name);
+        // The seal is kept in the same hash.
+        state.closed.remove(name);
     }
 
     /// Changes the history as a restart or a promotion does; what was
