@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build test test-deps check unit bench clean
+.PHONY: run build test test-deps check unit bench fuzz hostile clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -31,6 +31,14 @@ unit:
 ## Measures the service beside its yardsticks; see docs/performance.md.
 bench:
 	scripts/bench.sh
+
+## Runs each fuzz target for FUZZ_SECONDS (60 unless told); see docs/hostile-clients.md.
+fuzz:
+	scripts/fuzz.sh
+
+## The long form of tests/hostile: ten million malformed messages and the rest in full.
+hostile:
+	IDGEN_TEST_HOSTILE=full $(CARGO) test --locked --release --test hostile -- --nocapture --test-threads 1
 
 clean:
 	$(CARGO) clean
