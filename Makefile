@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build test test-deps check unit simulate chaos bench clean
+.PHONY: run build test test-deps check unit simulate chaos fuzz hostile bench clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -43,6 +43,14 @@ CHAOS ?= --all
 chaos: test-deps build
 	CHAOS_PROGRAM=$(CURDIR)/target/release/idgen \
 		$(CARGO) test --locked --test chaos -- $(CHAOS) --report $(CURDIR)/target/chaos.md
+
+## Runs each fuzz target for FUZZ_SECONDS (60 unless told); see docs/hostile-clients.md.
+fuzz:
+	scripts/fuzz.sh
+
+## The long form of tests/hostile: ten million malformed messages and the rest in full.
+hostile:
+	IDGEN_TEST_HOSTILE=full $(CARGO) test --locked --release --test hostile -- --nocapture --test-threads 1
 
 clean:
 	$(CARGO) clean

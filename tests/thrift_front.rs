@@ -10,6 +10,8 @@ mod clients;
 mod kinds;
 #[path = "thrift_front/limits.rs"]
 mod limits;
+#[path = "thrift_front/pipelines.rs"]
+mod pipelines;
 #[path = "thrift_front/shutdown.rs"]
 mod shutdown;
 #[path = "thrift_front/support.rs"]

@@ -418,6 +418,7 @@ fn take_turn(target: &mut Target, options: &Options) -> Outcome<Sample> {
         }
         Target::Thrift { address, id_type, count, lean: false } => {
             let arguments = BenchArgs {
+                rate: None,
                 nodes: vec![address.to_string()],
                 id_type: (*id_type).to_owned(),
                 connections: options.connections,

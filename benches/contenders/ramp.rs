@@ -37,6 +37,7 @@ pub fn climb(node: &IdNode, connections: u32) -> Outcome<Ramp> {
     let mut waits_before = 0.0;
     for count in [1, 2, 4, 8, 16, 32] {
         let arguments = BenchArgs {
+            rate: None,
             nodes: vec![node.thrift.to_string()],
             id_type: TYPE.to_owned(),
             connections,

@@ -4,6 +4,8 @@
 //! the answer to the last one is there. After a warm-up of one second, calls
 //! that begin and end within exactly `--seconds` are counted; the latency of a
 //! call is that of the call alone, without making a connection.
+//!
+//! With `--rate` it is an open loop: see [`load::open`].
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,7 +15,8 @@ use serde::Serialize;
 
 use super::exit;
 use super::load::{
-    self, Client, ErrorCounts, Latencies, LoadError, Method, Plan, Promise, Request, Run, WireArgs,
+    self, Client, ErrorCounts, Latencies, LoadError, Method, Node, Plan, Promise, Protocol,
+    Request, Run, Transport, WireArgs, open::Offer,
 };
 use crate::service::api::MAX_COUNT;
 
@@ -45,6 +48,10 @@ pub struct BenchArgs {
     /// Take ids as texts, in the type's format. A calendar series has nothing else.
     #[arg(long)]
     pub texts: bool,
+    /// Send so many calls per second over all connections, whether or not answers come, and
+    /// pipelined where they do not; latencies run from when a call was due
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub rate: Option<u64>,
     /// How to talk to the nodes.
     #[command(flatten)]
     pub wire: WireArgs,
@@ -87,6 +94,23 @@ pub struct BenchReport {
     pub errors: u64,
     /// The same by kind.
     pub errors_by_code: ErrorCounts,
+    /// With `--rate` only.
+    #[serde(flatten)]
+    pub open: Option<OpenReport>,
+}
+
+/// What an open loop adds. Latencies are those of accepted calls; `requests` are
+/// ids that arrived within the measured time, whenever their calls were due.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenReport {
+    /// Calls per second that were due.
+    pub offered_per_s: f64,
+    /// The share of those that brought an id.
+    pub accepted_share: f64,
+    /// The latency that 99 % of the calls answered with an error stay within.
+    pub refused_p99_us: f64,
+    /// Calls that have no answer, three seconds after the end.
+    pub unanswered: u64,
 }
 
 /// What one client measured.
@@ -107,6 +131,9 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
         return Err(LoadError::Usage(message.to_owned()));
     }
     let request = request(args)?;
+    if let Some(rate) = args.rate {
+        return measure_open(args, &request, rate);
+    }
     let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
     let plan = Plan { warm_up: WARM_UP, measured: Duration::from_secs(args.seconds) };
     let tallies = load::run(clients, plan, drive, |_| ());
@@ -119,7 +146,42 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
     if total.latencies.count() == 0 {
         return Err(LoadError::NoCalls(total.errors.summary()));
     }
-    Ok(report(args, total))
+    let requests = total.latencies.count();
+    Ok(report(args, requests, total))
+}
+
+/// Measures with calls at a fixed rate.
+fn measure_open(args: &BenchArgs, request: &Request, rate: u64) -> Result<BenchReport, LoadError> {
+    let plain = Request::new(&args.id_type, Method::NextId, 1);
+    let wire = (args.wire.transport, args.wire.protocol);
+    if *request != plain || wire != (Transport::Framed, Protocol::Binary) {
+        let message = "--rate asks for one number per call with nextId, framed and binary";
+        return Err(LoadError::Usage(message.to_owned()));
+    }
+    // Probes the nodes, and raises the limit of open files.
+    load::clients(&args.nodes, args.connections, args.wire, request)?;
+    let nodes = args.nodes.iter().map(|name| Node::resolve(name));
+    let offer = Offer {
+        nodes: nodes.collect::<Result<_, LoadError>>()?,
+        connections: args.connections,
+        id_type: args.id_type.clone(),
+        rate,
+        warm_up: WARM_UP,
+        measured: Duration::from_secs(args.seconds),
+    };
+    let fate = load::open::offer(&offer).map_err(|error| LoadError::NoCalls(error.to_string()))?;
+    if fate.accepted.count() == 0 {
+        return Err(LoadError::NoCalls(fate.errors.summary()));
+    }
+    let open = OpenReport {
+        offered_per_s: fate.offered as f64 / args.seconds as f64,
+        accepted_share: fate.accepted.count() as f64 / fate.offered as f64,
+        refused_p99_us: fate.refused.quantile_us(0.99),
+        unanswered: fate.unanswered(),
+    };
+    let requests = fate.arrived;
+    let total = Tally { latencies: fate.accepted, ids: requests, errors: fate.errors };
+    Ok(BenchReport { open: Some(open), ..report(args, requests, total) })
 }
 
 /// What to ask for, which is a matter of the type. A server that does not
@@ -180,7 +242,7 @@ fn drive(client: &mut Client, run: &Run) -> Tally {
     tally
 }
 
-fn report(args: &BenchArgs, total: Tally) -> BenchReport {
+fn report(args: &BenchArgs, requests: u64, total: Tally) -> BenchReport {
     let Tally { latencies, ids, errors } = total;
     let per_second = |n: u64| (n as f64 / args.seconds as f64 * 10.0).round() / 10.0;
     BenchReport {
@@ -189,9 +251,9 @@ fn report(args: &BenchArgs, total: Tally) -> BenchReport {
         connections: args.connections,
         seconds: args.seconds,
         count: args.count,
-        requests: latencies.count(),
+        requests,
         ids,
-        requests_per_s: per_second(latencies.count()),
+        requests_per_s: per_second(requests),
         ids_per_s: per_second(ids),
         p50_us: latencies.quantile_us(0.5),
         p99_us: latencies.quantile_us(0.99),
@@ -199,6 +261,7 @@ fn report(args: &BenchArgs, total: Tally) -> BenchReport {
         max_us: latencies.max_us(),
         errors: errors.total(),
         errors_by_code: errors,
+        open: None,
     }
 }
 
@@ -242,6 +305,17 @@ fn print(report: &BenchReport, json: bool, out: &mut dyn Write) -> std::io::Resu
     writeln!(out, "{:<16} {:>12}", "errors", report.errors)?;
     if report.errors > 0 {
         writeln!(out, "  {}", report.errors_by_code.summary())?;
+    }
+    if let Some(open) = &report.open {
+        let rows = [
+            ("offered_per_s", open.offered_per_s),
+            ("accepted_share", open.accepted_share),
+            ("refused_p99_us", open.refused_p99_us),
+        ];
+        for (name, value) in rows {
+            writeln!(out, "{name:<16} {value:>12.3}")?;
+        }
+        writeln!(out, "{:<16} {:>12}", "unanswered", open.unanswered)?;
     }
     Ok(())
 }

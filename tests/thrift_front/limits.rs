@@ -100,6 +100,34 @@ fn a_peer_that_does_not_read_its_replies() {
 }
 
 #[test]
+fn messages_that_do_not_go_on_share_the_memory() {
+    let server = Server::with(|config| config.buffer_bytes = 100_000);
+    let begun = framed(&message(1, "echo", 1, &text(2, &[b'x'; 50_000])));
+    let mut streams: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = server.raw();
+            let _ = stream.write_all(&begun[..40_000]);
+            stream
+        })
+        .collect();
+    eventually("most are closed", || server.metric(REFUSED, "memory") >= 17);
+    assert!(server.metric("idgen_thrift_connections_open", "") >= 1);
+    // Short messages do not count.
+    server.assert_goes_on();
+    let rest = &begun[40_000..];
+    let answered = streams.iter_mut().filter_map(|stream| {
+        let sent = stream.write_all(rest).is_ok();
+        if sent { read_frame(stream) } else { None }
+    });
+    assert!(answered.count() >= 1);
+    drop(streams);
+    eventually("all are gone", || server.metric("idgen_thrift_connections_open", "") == 0);
+    let mut again = server.raw();
+    again.write_all(&begun).unwrap();
+    assert!(read_frame(&mut again).is_some());
+}
+
+#[test]
 fn many_long_replies_to_one_pipeline() {
     let server = Server::start();
     *server.api.description.lock().unwrap() = "x".repeat(60_000);

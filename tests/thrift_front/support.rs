@@ -40,7 +40,7 @@ pub type Asked = (i64, Option<String>, Option<String>);
 /// A service whose answer follows from the name of the type: `order` counts, and
 /// so do `segment`, which can be leased from, `sharded`, which wants a gate pass,
 /// and `opaque`; the ids of the last two do not follow each other. `gated` waits
-/// for a permit and counts, others fail in their own way.
+/// for a permit and counts, and so does `later` after a while; others fail in their own way.
 pub struct Counter {
     next: AtomicI64,
     /// Calls that wait at the gate, or have passed it.
@@ -77,7 +77,10 @@ impl Counter {
             "order" | "segment" | "sharded" | "opaque" => {
                 return Ok(self.next.fetch_add(count, Ordering::SeqCst));
             }
-            "gated" => {
+            "gated" | "later" => {
+                if name == "later" {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
                 self.arrived.fetch_add(1, Ordering::SeqCst);
                 self.gate.acquire().await.unwrap().forget();
                 return Ok(self.next.fetch_add(count, Ordering::SeqCst));

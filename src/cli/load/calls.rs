@@ -163,7 +163,8 @@ fn original_answer(result: ResLong) -> Result<Answer, CallError> {
     Err(CallError::new(class, &kind, &message))
 }
 
-fn named(error: thrift::Error) -> CallError {
+/// What a failed call of the generated client is called.
+pub(super) fn named(error: thrift::Error) -> CallError {
     match error {
         thrift::Error::User(error) => match error.downcast_ref::<IdGenException>() {
             Some(exception) => {

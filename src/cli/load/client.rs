@@ -140,6 +140,11 @@ impl Node {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// What its name stands for; at least one.
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
 }
 
 /// A socket that its client uses and a supervisor may cut.

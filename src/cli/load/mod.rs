@@ -8,6 +8,7 @@
 //! - [`client`] is one connection at a time, and how soon it is made anew;
 //! - `calls` is the generated client, and what its failures are called;
 //! - [`request`] is what clients ask for, and what comes back;
+//! - [`open`] sends calls at a fixed rate instead, whether or not answers come;
 //! - [`pool`] runs many clients that start together and end on time;
 //! - [`histogram`] keeps latencies;
 //! - [`promise`] is what a type promises, and which single answers break it;
@@ -27,6 +28,7 @@ pub mod checker;
 pub mod client;
 pub mod errors;
 pub mod histogram;
+pub mod open;
 pub mod pool;
 pub mod promise;
 pub mod record;

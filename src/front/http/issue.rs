@@ -13,11 +13,15 @@ use super::kind_schema::{DecodedJson, LeaseJson, TextsJson};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::IdsJson;
-use crate::domain::Error;
+use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 use crate::service::api::{MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order};
 
 type Answer = Result<Response, Problem>;
+
+/// Ids that are written where calls are served. More of them are written beside,
+/// because 100 000 take several milliseconds.
+const AT_A_STRETCH: i64 = 1_000;
 
 /// In which form ids are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -78,8 +82,17 @@ pub(super) async fn ids<A: AdminApi>(
     match query.form {
         As::Number => {
             let ranges = app.api.next_ids(&name, order).await?;
-            let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
-            Ok(json(StatusCode::OK, &IdsJson { name, ids }, query.ids))
+            let count = order.count;
+            let answer = move || {
+                let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
+                json(StatusCode::OK, &IdsJson { name, ids }, query.ids)
+            };
+            if count <= AT_A_STRETCH {
+                return Ok(answer());
+            }
+            tokio::task::spawn_blocking(answer)
+                .await
+                .map_err(|error| Error::new(ErrorCode::Internal, format!("answer: {error}")).into())
         }
         As::Text => {
             let texts = app.api.next_string_ids(&name, order, true).await?;

@@ -16,6 +16,7 @@ pub mod kind_schema;
 pub mod log_schema;
 pub mod migration_schema;
 mod migrations;
+mod patience;
 mod problem;
 mod routes;
 pub mod schema;
@@ -27,9 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use prometheus::Registry;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -37,6 +39,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::service::admin::AdminApi;
 pub use auth::Access;
+use patience::Patience;
 
 /// How long one request may take in the service. Above the 5 s that a call of
 /// the store may take, because an admin request needs more than one.
@@ -47,6 +50,12 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may live before it is closed after its request. So a
 /// client that reads its answer slower and slower cannot keep one for ever.
 const CONNECTION_AGE: Duration = Duration::from_secs(300);
+/// How long a client may take nothing of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much the kernel may hold of a connection, in bytes and in each direction;
+/// Linux takes as much again for its own books. Otherwise it would let the buffers
+/// of each grow to several MB.
+const SOCKET_BYTES: usize = 64 * 1024;
 /// Most headers of a request, and most bytes of them.
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 32 * 1024;
@@ -75,6 +84,10 @@ pub async fn bind(config: HttpConfig) -> io::Result<BoundHttp> {
         let text = format!("cannot listen for HTTP on {}: {error}", config.addr);
         io::Error::new(error.kind(), text)
     })?;
+    // Connections inherit these.
+    let socket = SockRef::from(&listener);
+    socket.set_recv_buffer_size(SOCKET_BYTES)?;
+    socket.set_send_buffer_size(SOCKET_BYTES)?;
     Ok(BoundHttp { listener, config })
 }
 
@@ -145,7 +158,7 @@ async fn connection(
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(Patience::new(stream, WRITE_TIMEOUT), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         result = connection.as_mut() => {

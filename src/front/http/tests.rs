@@ -425,6 +425,42 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_is_cut() {
+    use tokio::io::AsyncWriteExt;
+    let config = HttpConfig {
+        addr: "127.0.0.1:0".parse().unwrap(),
+        max_connections: 4,
+        drain: Duration::ZERO,
+    };
+    let http = bind(config).await.unwrap();
+    let mut mute = tokio::net::TcpStream::connect(http.local_addr().unwrap()).await.unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let api = Arc::new(fake::Fake::default());
+    let access = Access::Token(TOKEN.to_owned());
+    let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
+    let head = "Host: x\r\nAuthorization: Bearer the-right-token\r\n";
+    let create = format!(
+        "POST /api/v1/types HTTP/1.1\r\n{head}Content-Type: application/json\r\n\
+         Content-Length: 12\r\n\r\n{{\"name\":\"a\"}}"
+    );
+    mute.write_all(create.as_bytes()).await.unwrap();
+    let ask = format!(
+        "POST /api/v1/types/a/ids?count=100000 HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n"
+    );
+    // Far more than the kernels hold.
+    mute.write_all(ask.repeat(50).as_bytes()).await.unwrap();
+    let began = tokio::time::Instant::now();
+    while mute.try_write(b"x").is_ok() {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    // The age of a connection would end it as well, after 300 s.
+    let took = began.elapsed();
+    assert!((25..60).contains(&took.as_secs()), "{took:?}");
+    stop.send(true).unwrap();
+    server.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_idle_connections() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let config = HttpConfig {

@@ -11,12 +11,16 @@
 //! slow call never holds back the answers before it; otherwise a pipeline of
 //! calls costs one write. There is one timer per connection. It is moved only
 //! when it fires or must fire earlier, so that a busy connection never touches it.
+//!
+//! Calls are carried out one after another, but those behind one that waits may
+//! begin meanwhile: see `ahead`.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Read};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::SockRef;
@@ -28,9 +32,11 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use crate::service::api::IdApi;
 
+use super::ahead::{self, Begun, State};
+use super::buffers::{Buffers, Hold};
 use super::calls;
 use super::long_orders::LongOrders;
-use super::messages::{Input, Next};
+use super::messages::{Cursor, Input, Next};
 use super::metrics::{Held, Refused, ThriftMetrics};
 use super::reply::{self, Answer, ReplyTo};
 use super::request::{ONEWAY, Request};
@@ -71,6 +77,7 @@ pub(super) struct Shared<A> {
     pub(super) metrics: Arc<ThriftMetrics>,
     pub(super) config: ThriftConfig,
     pub(super) long_orders: LongOrders,
+    pub(super) buffers: Buffers,
     pub(super) stop: watch::Receiver<bool>,
 }
 
@@ -100,7 +107,17 @@ impl From<std::io::Error> for End {
 /// Serves `stream` to its end.
 pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
     let _open = Held::new(&shared.metrics.open);
-    let mut connection = Connection { stream, output: Vec::new(), shared: &shared, replied: None };
+    let now = Instant::now();
+    let mut connection = Connection {
+        stream,
+        output: Vec::new(),
+        shared: &shared,
+        hold: Hold::of(&shared.buffers),
+        input_bytes: 0,
+        begun_bytes: 0,
+        now,
+        replied: None,
+    };
     match connection.serve().await {
         Ok(()) | Err(End::Close) => connection.close().await,
         Err(End::Refused(reason)) => shared.metrics.refused(reason),
@@ -113,6 +130,14 @@ struct Connection<'a, A> {
     /// Replies that are not written yet.
     output: Vec<u8>,
     shared: &'a Shared<A>,
+    /// What its buffers count for.
+    hold: Hold<'a>,
+    /// The memory of the input while its messages are answered.
+    input_bytes: usize,
+    /// The memory of calls that began behind the one that waits.
+    begun_bytes: usize,
+    /// The time when last looked at: asking for it is a part of the cost of a call.
+    now: Instant,
     /// When the last replies were written.
     replied: Option<Instant>,
 }
@@ -127,7 +152,7 @@ impl<'a, A: IdApi> Connection<'a, A> {
             // An error means that the owner is gone, which is a stop as well.
             let _ = stop.wait_for(|stop| *stop).await;
         });
-        let mut active = Instant::now();
+        let mut active = self.now;
         let mut timer = pin!(sleep_until(active + config.idle_timeout));
         loop {
             let deadline = match input.is_empty() {
@@ -141,16 +166,22 @@ impl<'a, A: IdApi> Connection<'a, A> {
             };
             move_earlier(timer.as_mut(), wake);
             let was_empty = input.is_empty();
+            let space = input.space();
+            self.input_bytes = space.capacity();
+            if !self.hold.set(self.held()) {
+                return Err(End::Refused(Refused::Memory));
+            }
             tokio::select! {
                 biased;
-                read = self.stream.read_buf(input.space()) => {
+                read = self.stream.read_buf(space) => {
                     if read? == 0 {
                         return Err(End::Peer);
                     }
+                    self.now = Instant::now();
                     if self.answer(&mut input).await? || was_empty {
                         // The clock of a message runs from its first byte, not
                         // from its last: a drip does not keep it alive.
-                        active = Instant::now();
+                        active = self.now;
                     }
                 }
                 () = timer.as_mut() => {
@@ -161,6 +192,8 @@ impl<'a, A: IdApi> Connection<'a, A> {
                         } else {
                             input.shrink();
                             self.output = Vec::new();
+                            self.input_bytes = 0;
+                            self.hold.set(0);
                             timer.as_mut().reset(deadline);
                         }
                         continue;
@@ -184,15 +217,16 @@ impl<'a, A: IdApi> Connection<'a, A> {
     /// whether there was one.
     async fn answer(&mut self, input: &mut Input) -> Result<bool, End> {
         let mut any = false;
+        let (bytes, cursor) = input.parts();
         let result = loop {
-            match input.next() {
+            match cursor.next(bytes) {
                 Next::More => break Ok(any),
                 Next::Request { request, dialect } => {
                     any = true;
-                    if let Err(end) = self.call(request, dialect).await {
+                    cursor.done();
+                    if let Err(end) = self.call(request, dialect, bytes, cursor).await {
                         break Err(end);
                     }
-                    input.done();
                 }
                 Next::Malformed { kind, to, in_sync } => {
                     self.shared.metrics.malformed(kind);
@@ -206,7 +240,7 @@ impl<'a, A: IdApi> Connection<'a, A> {
                         break Err(End::Close);
                     }
                     any = true;
-                    input.done();
+                    cursor.done();
                 }
                 Next::Foreign(kind) => {
                     self.shared.metrics.foreign(kind);
@@ -224,8 +258,15 @@ impl<'a, A: IdApi> Connection<'a, A> {
         result
     }
 
-    /// Calls the method of `request` and appends its reply to the output.
-    async fn call(&mut self, request: Request<'_>, dialect: Dialect) -> Result<(), End> {
+    /// Calls the method of `request` and appends its reply to the output; if it has
+    /// to wait, also those of calls that are behind it in `bytes` at `cursor`.
+    async fn call(
+        &mut self,
+        request: Request<'_>,
+        dialect: Dialect,
+        bytes: &[u8],
+        cursor: &mut Cursor,
+    ) -> Result<(), End> {
         let shared = self.shared;
         let method = match request.method() {
             Ok(method) => method,
@@ -233,12 +274,13 @@ impl<'a, A: IdApi> Connection<'a, A> {
                 return self.refuse(dialect, request.header, request.name(), answer);
             }
         };
-        let began = Instant::now();
+        let began = self.now;
         shared.metrics.request(method);
         let share = match shared.long_orders.share(method, &request) {
             0 => Some(None),
             share => self.share(share).await?.map(Some),
         };
+        let mut behind = VecDeque::new();
         let answer = match &share {
             Some(_) => {
                 let _in_flight = Held::new(&shared.metrics.in_flight);
@@ -248,24 +290,125 @@ impl<'a, A: IdApi> Connection<'a, A> {
                 match poll_once(call.as_mut()).await {
                     Some(answer) => answer,
                     None => {
-                        self.flush().await?;
-                        call.await
+                        behind = self.begin_behind(bytes, cursor).await;
+                        self.wait_for(call, &mut behind).await?
                     }
                 }
             }
             None => calls::too_many_long_orders(method, &shared.metrics),
         };
-        shared.metrics.answered(method, began.elapsed());
-        if request.is_oneway() {
-            return Ok(());
+        self.now = Instant::now();
+        shared.metrics.answered(method, self.now - began);
+        if !request.is_oneway() {
+            self.append(dialect, request.header, method.name(), answer)?;
         }
-        self.append(dialect, request.header, method.name(), answer)?;
         if matches!(share, Some(Some(_))) && self.output.len() >= FLUSH_BYTES {
             // The share counts until the bytes are gone.
             self.flush().await?;
             self.output = Vec::new();
         }
+        drop(share);
+        self.finish(behind).await
+    }
+
+    /// Begins the calls at `cursor` that may begin before their turn, as far as they
+    /// are there and the memory allows.
+    async fn begin_behind<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        cursor: &mut Cursor,
+    ) -> VecDeque<Begun<'b>>
+    where
+        'a: 'b,
+    {
+        let shared = self.shared;
+        let mut behind = VecDeque::new();
+        while behind.len() < ahead::MOST {
+            let Next::Request { request, dialect } = cursor.next(bytes) else { break };
+            let Some(method) = request.method().ok().filter(|m| ahead::may_begin(*m)) else {
+                break;
+            };
+            if !self.hold.set(self.held() + ahead::CALL_BYTES) {
+                break;
+            }
+            self.begun_bytes += ahead::CALL_BYTES;
+            cursor.done();
+            shared.metrics.request(method);
+            let mut call = Box::pin(async move {
+                let _in_flight = Held::new(&shared.metrics.in_flight);
+                let draining = || shared.is_stopping();
+                calls::call(method, request, &*shared.api, &shared.metrics, draining).await
+            });
+            let state = match poll_once(call.as_mut()).await {
+                Some(answer) => State::Ready(answer),
+                None => State::Waiting(call),
+            };
+            let (header, is_oneway, began) = (request.header, request.is_oneway(), self.now);
+            behind.push_back(Begun { method, header, dialect, is_oneway, began, state });
+        }
+        behind
+    }
+
+    /// Appends the replies of calls that have begun, in their order.
+    async fn finish(&mut self, mut behind: VecDeque<Begun<'_>>) -> Result<(), End> {
+        while let Some(begun) = behind.pop_front() {
+            let answer = match begun.state {
+                State::Ready(answer) => answer,
+                State::Waiting(mut call) => match poll_once(call.as_mut()).await {
+                    Some(answer) => answer,
+                    None => self.wait_for(call.as_mut(), &mut behind).await?,
+                },
+            };
+            self.now = Instant::now();
+            self.begun_bytes -= ahead::CALL_BYTES;
+            self.shared.metrics.answered(begun.method, self.now - begun.began);
+            if !begun.is_oneway {
+                self.append(begun.dialect, begun.header, begun.method.name(), answer)?;
+            }
+            if self.output.len() >= FLUSH_BYTES {
+                self.flush_beside(|context| ahead::poll(&mut behind, context)).await?;
+            }
+        }
         Ok(())
+    }
+
+    /// The answer of `call`, which is not ready. Writes the replies before it first.
+    /// Goes on with the calls behind it all the while: they may hold what others
+    /// wait for.
+    async fn wait_for<F: Future<Output = Answer> + ?Sized>(
+        &mut self,
+        mut call: Pin<&mut F>,
+        behind: &mut VecDeque<Begun<'_>>,
+    ) -> Result<Answer, End> {
+        let mut answer = None;
+        self.flush_beside(|context| {
+            if answer.is_none()
+                && let Poll::Ready(ready) = call.as_mut().poll(context)
+            {
+                answer = Some(ready);
+            }
+            ahead::poll(behind, context);
+        })
+        .await?;
+        if !self.hold.set(self.held()) {
+            return Err(End::Refused(Refused::Memory));
+        }
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+        let answer = poll_fn(|context| {
+            let polled = call.as_mut().poll(context);
+            if polled.is_pending() {
+                ahead::poll(behind, context);
+            }
+            polled
+        });
+        Ok(answer.await)
+    }
+
+    /// What the buffers and the calls that have begun hold, in bytes.
+    fn held(&self) -> usize {
+        self.input_bytes + self.output.capacity() + self.begun_bytes
     }
 
     /// The share of a long order; `None` if there is none in time.
@@ -314,6 +457,14 @@ impl<'a, A: IdApi> Connection<'a, A> {
     /// Writes the output; a peer that does not take it in time loses the
     /// connection.
     async fn flush(&mut self) -> Result<(), End> {
+        self.flush_beside(|_| ()).await
+    }
+
+    /// The same; does `meanwhile` whenever it has to wait.
+    async fn flush_beside(
+        &mut self,
+        mut meanwhile: impl FnMut(&mut Context<'_>),
+    ) -> Result<(), End> {
         if self.output.is_empty() {
             return Ok(());
         }
@@ -321,13 +472,25 @@ impl<'a, A: IdApi> Connection<'a, A> {
         // Nearly always the kernel takes it at once, and no timer is made.
         let result = match poll_once(write.as_mut()).await {
             Some(result) => result,
-            None => timeout(self.shared.config.message_timeout, write)
-                .await
-                .map_err(|_| End::Refused(Refused::SlowReply))?,
+            None => {
+                if !self.hold.set(self.input_bytes + self.begun_bytes + self.output.capacity()) {
+                    return Err(End::Refused(Refused::Memory));
+                }
+                let mut write = pin!(timeout(self.shared.config.message_timeout, write));
+                let written = poll_fn(|context| {
+                    let polled = write.as_mut().poll(context);
+                    if polled.is_pending() {
+                        meanwhile(context);
+                    }
+                    polled
+                });
+                written.await.map_err(|_| End::Refused(Refused::SlowReply))?
+            }
         };
         result?;
         self.output.clear();
-        self.replied = Some(Instant::now());
+        self.now = Instant::now();
+        self.replied = Some(self.now);
         Ok(())
     }
 
@@ -382,7 +545,7 @@ fn move_earlier(timer: Pin<&mut Sleep>, deadline: Instant) {
 }
 
 /// What `future` is ready with now, if it is.
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|context| {
         Poll::Ready(match future.as_mut().poll(context) {
             Poll::Ready(output) => Some(output),

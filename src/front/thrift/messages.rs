@@ -17,7 +17,7 @@ const MAX_SPACE: usize = 32 * 1024;
 pub(super) enum Next<'a> {
     /// Nothing complete.
     More,
-    /// A request. Call [`Input::done`] afterwards.
+    /// A request. Call [`Cursor::done`] afterwards.
     Request { request: Request<'a>, dialect: Dialect },
     /// A message that makes no sense.
     Malformed {
@@ -25,7 +25,7 @@ pub(super) enum Next<'a> {
         /// Whom to tell, where the message got that far.
         to: Option<(Header, &'a [u8], Dialect)>,
         /// Whether the next message is known to begin behind it. Call
-        /// [`Input::done`] then.
+        /// [`Cursor::done`] then.
         in_sync: bool,
     },
     /// The connection does not speak Thrift.
@@ -35,6 +35,12 @@ pub(super) enum Next<'a> {
 /// Bytes received and not answered.
 pub(super) struct Input {
     bytes: Vec<u8>,
+    cursor: Cursor,
+}
+
+/// The place in the bytes of an input. Apart from them, so that requests, which
+/// borrow the bytes, can be carried out while further ones are found.
+pub(super) struct Cursor {
     /// Where the next message (or its frame) begins.
     head: usize,
     /// Where the message that was given out ends.
@@ -49,12 +55,13 @@ impl Input {
     /// For messages of at most `limit` bytes, the four of a frame's length not
     /// counted.
     pub(super) fn new(limit: usize) -> Self {
-        Input { bytes: Vec::new(), head: 0, end: 0, dialect: None, scanner: None, limit }
+        let cursor = Cursor { head: 0, end: 0, dialect: None, scanner: None, limit };
+        Input { bytes: Vec::new(), cursor }
     }
 
     /// Whether no message is begun.
     pub(super) fn is_empty(&self) -> bool {
-        self.head == self.bytes.len()
+        self.cursor.head == self.bytes.len()
     }
 
     /// Where to append what is received.
@@ -63,10 +70,9 @@ impl Input {
         // So the room follows the bytes that came, not a length that a peer
         // only claims.
         let full = self.bytes.len() == self.bytes.capacity();
-        if self.head > 0 {
-            self.bytes.drain(..self.head);
-            self.head = 0;
-            self.end = 0;
+        if self.cursor.head > 0 {
+            self.bytes.drain(..self.cursor.head);
+            self.cursor.rewind();
         }
         let wanted = match full {
             true => self.bytes.capacity().clamp(MIN_SPACE, MAX_SPACE),
@@ -75,12 +81,6 @@ impl Input {
         // Doubles at least, whenever there is less.
         self.bytes.reserve(wanted);
         &mut self.bytes
-    }
-
-    /// Passes over the message that was given out.
-    pub(super) fn done(&mut self) {
-        self.head = self.end;
-        self.scanner = None;
     }
 
     /// Bytes of memory held.
@@ -92,14 +92,31 @@ impl Input {
     pub(super) fn shrink(&mut self) {
         if self.is_empty() {
             self.bytes = Vec::new();
-            self.head = 0;
-            self.end = 0;
+            self.cursor.rewind();
         }
     }
 
-    /// The next message.
-    pub(super) fn next(&mut self) -> Next<'_> {
-        let rest = &self.bytes[self.head..];
+    /// The bytes, and the place in them.
+    pub(super) fn parts(&mut self) -> (&[u8], &mut Cursor) {
+        (&self.bytes, &mut self.cursor)
+    }
+}
+
+impl Cursor {
+    fn rewind(&mut self) {
+        self.head = 0;
+        self.end = 0;
+    }
+
+    /// Passes over the message that was given out.
+    pub(super) fn done(&mut self) {
+        self.head = self.end;
+        self.scanner = None;
+    }
+
+    /// The next message; the same again until it is [`done`](Self::done).
+    pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Next<'a> {
+        let rest = &bytes[self.head..];
         let dialect = match self.dialect {
             Some(dialect) => dialect,
             None => match detect(rest) {
@@ -109,23 +126,23 @@ impl Input {
             },
         };
         match dialect.framed {
-            true => self.framed(dialect),
-            false => self.unframed(dialect),
+            true => self.framed(bytes, dialect),
+            false => self.unframed(bytes, dialect),
         }
     }
 
-    fn framed(&mut self, dialect: Dialect) -> Next<'_> {
+    fn framed<'a>(&mut self, bytes: &'a [u8], dialect: Dialect) -> Next<'a> {
         let start = self.head + 4;
-        let Some(length) = self.bytes[self.head..].first_chunk::<4>() else {
+        let Some(length) = bytes[self.head..].first_chunk::<4>() else {
             return Next::More;
         };
         let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
             return malformed(Malformed::NegativeSize, None);
         };
         if length > self.limit {
-            return self.too_long(dialect);
+            return self.too_long(bytes, dialect);
         }
-        let Some(message) = self.bytes.get(start..start + length) else {
+        let Some(message) = bytes.get(start..start + length) else {
             return Next::More;
         };
         self.end = start + length;
@@ -140,19 +157,22 @@ impl Input {
 
     /// The frame will not be read to its end, but its header tells whom to
     /// answer.
-    fn too_long(&mut self, dialect: Dialect) -> Next<'_> {
-        let message = &self.bytes[self.head + 4..];
+    fn too_long<'a>(&mut self, bytes: &'a [u8], dialect: Dialect) -> Next<'a> {
+        let message = &bytes[self.head + 4..];
         let limit = self.limit;
         let scanner = self.scanner.get_or_insert_with(|| Scanner::new(dialect.protocol, limit));
         let progress = scanner.advance(message);
-        match (scanner.header(), progress) {
-            (None, Ok(_)) => Next::More,
-            _ => malformed(Malformed::TooLong, addressee(scanner, message, dialect)),
+        if scanner.header().is_none() && progress.is_ok() {
+            return Next::More;
         }
+        let to = addressee(scanner, message, dialect);
+        // After an error it must not be used again.
+        self.scanner = None;
+        malformed(Malformed::TooLong, to)
     }
 
-    fn unframed(&mut self, dialect: Dialect) -> Next<'_> {
-        let message = &self.bytes[self.head..];
+    fn unframed<'a>(&mut self, bytes: &'a [u8], dialect: Dialect) -> Next<'a> {
+        let message = &bytes[self.head..];
         if message.is_empty() {
             return Next::More;
         }
@@ -164,15 +184,19 @@ impl Input {
                 self.end = self.head + length;
                 found(scanner, &message[..length], dialect)
             }
-            Err(kind) => malformed(kind, addressee(scanner, message, dialect)),
+            Err(kind) => {
+                let to = addressee(scanner, message, dialect);
+                self.scanner = None;
+                malformed(kind, to)
+            }
         }
     }
 }
 
-fn found<'a>(scanner: &'a Scanner, message: &'a [u8], dialect: Dialect) -> Next<'a> {
+fn found<'a>(scanner: &Scanner, message: &'a [u8], dialect: Dialect) -> Next<'a> {
     match scanner.header() {
         Some(header) => {
-            Next::Request { request: Request { message, header, args: scanner.args() }, dialect }
+            Next::Request { request: Request { message, header, args: *scanner.args() }, dialect }
         }
         // A walk that ended has a header; this is only for the compiler.
         None => malformed(Malformed::Truncated, None),

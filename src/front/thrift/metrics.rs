@@ -34,17 +34,20 @@ pub enum Refused {
     SlowMessage,
     /// A reply was not taken in time.
     SlowReply,
+    /// All connections together held as much memory as they may.
+    Memory,
     /// Its task broke down; a defect.
     Panic,
 }
 
 impl Refused {
-    const ALL: [Refused; 6] = [
+    const ALL: [Refused; 7] = [
         Refused::Limit,
         Refused::Accept,
         Refused::Idle,
         Refused::SlowMessage,
         Refused::SlowReply,
+        Refused::Memory,
         Refused::Panic,
     ];
 
@@ -55,6 +58,7 @@ impl Refused {
             Refused::Idle => "idle",
             Refused::SlowMessage => "slow_message",
             Refused::SlowReply => "slow_reply",
+            Refused::Memory => "memory",
             Refused::Panic => "panic",
         }
     }

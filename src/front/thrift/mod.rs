@@ -8,6 +8,8 @@
 //! request     which method (method), and are its arguments there
 //! calls       what the method wants of the service, and what that says
 //! codes       the one table from errors to the wire
+//! ahead       calls that begin while one before them waits
+//! buffers     the memory that connections may hold together
 //! long_orders the memory that orders for many ids may need together
 //! reply       generated structs through the official crate's protocols
 //! ```
@@ -17,10 +19,14 @@
 //! fails to send costs that peer's connection, never another's.
 
 pub mod add_new_id;
+mod ahead;
+mod buffers;
 mod calls;
 pub mod codes;
 mod connection;
 mod convert;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 #[allow(missing_docs, dead_code, unused_imports, clippy::all)] // As the compiler makes it.
 #[rustfmt::skip]
 pub mod generated;

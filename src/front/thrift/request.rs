@@ -27,7 +27,7 @@ pub struct Request<'a> {
     /// Its header.
     pub header: Header,
     /// Its arguments.
-    pub args: &'a Args,
+    pub args: Args,
 }
 
 impl<'a> Request<'a> {

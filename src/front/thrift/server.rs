@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -16,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::service::api::IdApi;
 
+use super::buffers::Buffers;
 use super::connection::{self, Shared};
 use super::long_orders::LongOrders;
 use super::metrics::{Refused, ThriftMetrics};
@@ -23,6 +25,10 @@ use super::metrics::{Refused, ThriftMetrics};
 /// How long to wait after the system failed to give a connection. Without
 /// file descriptors, say, it fails again at once, and the loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much the kernel may hold of a connection, in bytes and in each direction;
+/// Linux takes as much again for its own books.
+const SOCKET_BYTES: usize = 64 * 1024;
 
 /// The limits of a Thrift port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +43,10 @@ pub struct ThriftConfig {
     pub idle_timeout: Duration,
     /// How long a message that has begun may take to arrive, and a reply to be taken.
     pub message_timeout: Duration,
+    /// How much memory, in bytes, the buffers of all connections may hold together
+    /// while they wait for their peers; 2 KiB of each do not count. A connection
+    /// that needs more then is closed.
+    pub buffer_bytes: usize,
     /// How much memory the orders for more than 1 000 ids, or 250 texts, may need
     /// together, in bytes. Further ones wait for their turn, at most for
     /// `message_timeout`; one alone is always carried out.
@@ -60,6 +70,7 @@ impl ThriftConfig {
             max_connections: 10_000,
             idle_timeout: Duration::from_secs(600),
             message_timeout: Duration::from_secs(10),
+            buffer_bytes: 256 * 1024 * 1024,
             long_order_bytes: 512 * 1024 * 1024,
             drain: Duration::from_secs(5),
         }
@@ -113,6 +124,11 @@ impl ThriftServer {
         config.validate().map_err(|message| io::Error::new(ErrorKind::InvalidInput, message))?;
         let listener = TcpListener::bind(config.addr).await?;
         let addr = listener.local_addr()?;
+        // Connections inherit these. Else the kernel would let the buffers of each
+        // grow to several MB, where a peer fills them and does not read.
+        let socket = SockRef::from(&listener);
+        socket.set_recv_buffer_size(SOCKET_BYTES)?;
+        socket.set_send_buffer_size(SOCKET_BYTES)?;
         Ok(ThriftServer { listener, addr, config })
     }
 
@@ -133,8 +149,15 @@ impl ThriftServer {
     ) -> Served {
         let mut stop = shutdown.clone();
         let long_orders = LongOrders::new(self.config.long_order_bytes);
-        let shared =
-            Arc::new(Shared { api, metrics, config: self.config, long_orders, stop: shutdown });
+        let buffers = Buffers::new(self.config.buffer_bytes);
+        let shared = Arc::new(Shared {
+            api,
+            metrics,
+            config: self.config,
+            long_orders,
+            buffers,
+            stop: shutdown,
+        });
         let mut connections = JoinSet::new();
         // Until when not to accept, after a failure.
         let mut pause: Option<Instant> = None;

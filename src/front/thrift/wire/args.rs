@@ -26,7 +26,7 @@ pub enum Arg {
 }
 
 /// The arguments of one call, by field id. Of a field sent twice, the last counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Args {
     slots: [Arg; SLOTS],
 }
