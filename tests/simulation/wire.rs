@@ -355,7 +355,7 @@ impl RangeStore for Wire {
         let (name, actor) = (name.clone(), actor.to_owned());
         let Assignment { seal, rest_end, .. } = assignment;
         let history = assignment.history.cloned();
-        on_store!(self, "assign_type", |world| {
+        let assigned = on_store!(self, "assign_type", |world| {
             let assignment = Assignment { seal, history: history.as_ref(), rest_end };
             let before = world.store.find_type(&name).await?.map(|before| before.instance);
             let assigned = world.store.assign_type(&name, assignment, &actor).await?;
@@ -364,8 +364,10 @@ impl RangeStore for Wire {
             if let Some(history) = &history {
                 world.recorded(&name, history);
             }
-            Ok(assigned)
-        })
+            Ok::<_, StoreError>(assigned)
+        });
+        let forced = self.world.mistake == Some(Mistake::KeepsRest);
+        assigned.map(|assigned| Assigned { keeps_rest: assigned.keeps_rest || forced, ..assigned })
     }
 
     async fn undo_migration(
@@ -568,6 +570,23 @@ struct RedisWire {
 }
 
 impl RedisWire {
+    /// With the mistake of that name.
+    async fn drop_forgotten_seal(&self, name: &TypeName) {
+        let Wire { world, line } = &self.wire;
+        if world.mistake != Some(Mistake::Forgotten) {
+            return;
+        }
+        let index = line.connected[self.instance].load(Ordering::Relaxed);
+        let data = &world.redis[self.instance].server(index).data;
+        let seal = data.view(name).await.ok().and_then(|view| view.sealed);
+        let record = world.store.find_type(name).await.ok().flatten();
+        if let (Some(seal), Some(record)) = (seal, record)
+            && seal.generation > record.placement.generation
+        {
+            let _ = data.unseal(name, i64::MAX).await;
+        }
+    }
+
     async fn call<T: Send + 'static, F>(
         &self,
         what: &'static str,
@@ -597,11 +616,13 @@ impl RedisWire {
 #[async_trait]
 impl Dispatcher for RedisWire {
     async fn take(&self, name: &TypeName, count: u64) -> Result<TakeOutcome, DispatchError> {
+        self.drop_forgotten_seal(name).await;
         let name = name.clone();
         self.call("take", async move |server| server.data.take(&name, count).await).await
     }
 
     async fn view(&self, name: &TypeName) -> Result<View, DispatchError> {
+        self.drop_forgotten_seal(name).await;
         let name = name.clone();
         self.call("view", async move |server| server.data.view(&name).await).await
     }
@@ -658,6 +679,7 @@ impl Dispatcher for RedisWire {
         shard: Option<u8>,
         range: IdRange,
     ) -> Result<Witness, DispatchError> {
+        self.drop_forgotten_seal(name).await;
         let name = name.clone();
         let forgets = self.wire.world.mistake == Some(Mistake::TenureSpans) && shard == Some(64);
         self.call("witness", async move |server| {
@@ -701,7 +723,8 @@ impl Dispatcher for RedisWire {
     }
 
     async fn adopt(&self, name: &TypeName, ends: &[(u8, i64)]) -> Result<History, DispatchError> {
-        let (name, ends) = (name.clone(), ends.to_vec());
+        let forgets = self.wire.world.mistake == Some(Mistake::Adoption);
+        let (name, ends) = (name.clone(), if forgets { Vec::new() } else { ends.to_vec() });
         self.call("adopt", async move |server| server.data.adopt(&name, &ends).await).await
     }
 

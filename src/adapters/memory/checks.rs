@@ -21,8 +21,13 @@ pub struct Checks {
     pub witness: bool,
     /// The store refuses a history that was succeeded by another.
     pub superseded: bool,
-    /// Only what lies at the end of a sequence goes back to the store.
+    /// Only what lies at the end of a sequence goes back to the store, and only what
+    /// was noted last is withdrawn.
     pub tail: bool,
+    /// A seal closes a type: nothing is taken any more, and what is left is dead.
+    pub seals: bool,
+    /// The store refuses an assignment of a migration that is over.
+    pub generation: bool,
 }
 
 impl Default for Checks {
@@ -36,6 +41,8 @@ impl Default for Checks {
             witness: true,
             superseded: true,
             tail: true,
+            seals: true,
+            generation: true,
         }
     }
 }

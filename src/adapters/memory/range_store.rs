@@ -391,13 +391,17 @@ impl RangeStore for MemoryRangeStore {
     async fn assign_type(
         &self,
         name: &TypeName,
-        assignment: Assignment<'_>,
+        mut assignment: Assignment<'_>,
         actor: &str,
     ) -> Result<Assigned, StoreError> {
         self.pass().await?;
         let at_ms = self.now_ms();
         let mut tables = self.tables();
         let record = tables.record(name)?;
+        if !self.checks.generation {
+            let newest = record.placement.generation.max(assignment.seal.generation);
+            assignment.seal.generation = newest;
+        }
         let target = assignment.seal.target;
         if !tables.instances.contains_key(&target) {
             return Err(refused(
