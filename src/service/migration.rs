@@ -230,17 +230,15 @@ impl Parts {
         actor: &str,
     ) -> Result<Finished, Error> {
         let before = self.must_find(name).await?;
-        if before.mode != Mode::Snowflake {
-            // What is out of reach is found out before anything is closed.
-            let all = self.store.connections().await?;
-            let target = find_instance(&all, target)?;
-            before.begin_move(target, 0)?;
-            self.reached(target.id)?.dispatcher.view(name).await?;
-            if !abandon {
-                let view = self.reached(before.instance)?.dispatcher.view(name).await?;
-                if let Some(seal) = view.sealed {
-                    self.settle_now(name, before.instance, seal).await?;
-                }
+        // What is out of reach is found out before anything is closed.
+        let all = self.store.connections().await?;
+        let to = find_instance(&all, target)?;
+        before.begin_move(to, 0)?;
+        self.reached(to.id)?.dispatcher.view(name).await?;
+        if !abandon {
+            let view = self.reached(before.instance)?.dispatcher.view(name).await?;
+            if let Some(seal) = view.sealed {
+                self.settle_now(name, before.instance, seal).await?;
             }
         }
         let moving = self.store.begin_migration(name, target, actor).await?;
@@ -301,14 +299,15 @@ impl Parts {
     ///    are burnt.
     async fn finish(self: &Arc<Self>, work: Unfinished, actor: &str) -> Result<Finished, Error> {
         let record = self.must_find(&work.name).await?;
-        if record.mode == Mode::Snowflake {
-            return self.assign_alone(&record, work.seal, actor).await;
-        }
         let Closed { seal, rest, ends } = self.close_old(&work, &record).await?;
         let target = self.reached(seal.target)?;
         let history = target.dispatcher.adopt(&work.name, &ends).await?;
         if record.mode != Mode::Strict {
             return self.assign_alone(&record, seal, actor).await;
+        }
+        // The store would take a history that it does not know for the newest.
+        if !target.is_current(&work.name, &history).await? {
+            return Err(unavailable("the new Redis instance was replaced by another server"));
         }
         let token = self.entropy.token();
         let ttl = Duration::from_millis(record.lock_ttl_ms as u64);

@@ -17,8 +17,11 @@ use super::granted::Granted;
 use super::instances::Instance;
 use super::issue::Issued;
 use super::{Parts, unavailable};
-use crate::domain::{Error, ErrorCode, IdRange, TypeRecord};
+use crate::domain::{Error, ErrorCode, IdRange, InstanceId, TypeRecord};
 use crate::ports::{DispatchError, Remembered};
+
+/// So many migrations may come between a call and the keeping of its answer.
+const MOVES: usize = 3;
 
 /// A call with a key.
 #[derive(Clone, Copy)]
@@ -53,25 +56,22 @@ impl Parts {
         check_key(keyed.key)?;
         let late =
             |_| Error::new(ErrorCode::Deadline, "the request key could not be looked up in time");
-        let found = timeout_at(deadline, self.recall(entry, keyed.key)).await;
+        let record = entry.record();
+        let found = timeout_at(deadline, self.recall(&record, keyed.key)).await;
         if let Some(text) = found.map_err(late)?? {
             return self.replay(entry, &text, keyed, deadline).await;
         }
         let issued = self.grant(entry, settings, shard, keyed.order.count, deadline).await?;
         let text = write(&issued, keyed);
-        let kept = self.remember(entry, keyed.key, &text);
+        let kept = self.remember(entry, keyed.key, &text, record.instance);
         // What is not known to be kept is burnt: a retry must not get other ids
         // than this call.
         let burn = || self.metrics.burnt_ids.inc_by(issued.granted.len());
         match timeout_at(deadline, kept).await {
-            Ok(Ok(Remembered::Kept)) => Ok(issued),
-            Ok(Ok(Remembered::Earlier(text))) => {
+            Ok(Ok(None)) => Ok(issued),
+            Ok(Ok(Some(text))) => {
                 burn();
                 self.replay(entry, &text, keyed, deadline).await
-            }
-            Ok(Ok(Remembered::Moved(_))) => {
-                burn();
-                Err(unavailable("the id type is being moved: try again"))
             }
             Ok(Err(error)) => {
                 burn();
@@ -84,15 +84,10 @@ impl Parts {
         }
     }
 
-    /// What is kept under a key: where the type is, or where it came from while a
-    /// key of then may be used.
-    async fn recall(
-        self: &Arc<Self>,
-        entry: &TypeEntry,
-        key: &str,
-    ) -> Result<Option<String>, Error> {
-        let record = entry.record();
-        let here = self.redis_of(&record)?.dispatcher.recall(&entry.name, key).await;
+    /// What is kept under a key: where the type is, as `record` says, or where it came
+    /// from while a key of then may be used.
+    async fn recall(&self, record: &TypeRecord, key: &str) -> Result<Option<String>, Error> {
+        let here = self.redis_of(record)?.dispatcher.recall(&record.name, key).await;
         if let Some(text) = here.map_err(needs_redis)? {
             return Ok(Some(text));
         }
@@ -104,28 +99,36 @@ impl Parts {
             placement.moved_from.filter(|_| is_recent).and_then(|id| self.instances.get(id));
         match before {
             None => Ok(None),
-            Some(before) => before.dispatcher.recall(&entry.name, key).await.map_err(needs_redis),
+            Some(before) => before.dispatcher.recall(&record.name, key).await.map_err(needs_redis),
         }
     }
 
-    /// Keeps `text` under a key, where the type is.
+    /// Keeps `text` under a key, where the type is, or answers what is kept. It was looked for on `seen`: if the
+    /// type has moved since, another call may have kept its own there until it left.
     async fn remember(
         self: &Arc<Self>,
         entry: &TypeEntry,
         key: &str,
         text: &str,
-    ) -> Result<Remembered, Error> {
-        let instance = self.redis_of(&entry.record())?;
-        let name = &entry.name;
-        let kept = instance.dispatcher.remember(name, key, text, REQUEST_KEY_LIFE).await;
-        let seal = match kept.map_err(needs_redis)? {
-            Remembered::Moved(seal) => seal,
-            kept => return Ok(kept),
-        };
-        self.settle(name, instance.record.id, seal).await?;
-        let instance = self.redis_of(&entry.record())?;
-        let kept = instance.dispatcher.remember(name, key, text, REQUEST_KEY_LIFE).await;
-        kept.map_err(needs_redis)
+        mut seen: InstanceId,
+    ) -> Result<Option<String>, Error> {
+        for _ in 0..MOVES {
+            let record = entry.record();
+            if record.instance != seen
+                && let Some(earlier) = self.recall(&record, key).await?
+            {
+                return Ok(Some(earlier));
+            }
+            seen = record.instance;
+            let instance = self.redis_of(&record)?;
+            let kept = instance.dispatcher.remember(&entry.name, key, text, REQUEST_KEY_LIFE);
+            match kept.await.map_err(needs_redis)? {
+                Remembered::Moved(seal) => self.settle(&entry.name, seen, seal).await?,
+                Remembered::Kept => return Ok(None),
+                Remembered::Earlier(earlier) => return Ok(Some(earlier)),
+            }
+        }
+        Err(unavailable("the id type is being moved: try again"))
     }
 
     fn redis_of(&self, record: &TypeRecord) -> Result<Arc<Instance>, Error> {

@@ -400,6 +400,43 @@ async fn request_keys_count_across_a_migration() {
     assert_eq!(a.next_ids("order", keyed("late")).await.unwrap(), late);
 }
 
+/// A key that another call keeps on the old instance after this one has looked there,
+/// and before the type leaves it.
+#[tokio::test(start_paused = true)]
+async fn a_request_key_kept_before_the_type_left_counts() {
+    let cluster = cluster(small(100, 100)).await;
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    fn keyed(key: &str) -> Order<'_> {
+        Order { request_key: Some(key), ..Order::of(3) }
+    }
+    let earlier = b.next_ids("order", keyed("other")).await.unwrap();
+    let text = cluster.dispatcher.recall(&order(), "other").await.unwrap().unwrap();
+    cluster.network.set_latency(Duration::from_millis(100));
+    let call = tokio::spawn(async move { a.next_ids("order", keyed("k")).await });
+    // It has looked for the key, and waits for its ids.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    cluster.network.set_latency(Duration::ZERO);
+    let ttl = Duration::from_secs(600);
+    cluster.dispatcher.remember(&order(), "k", &text, ttl).await.unwrap();
+    migrate(&b, "other").await;
+    assert_eq!(call.await.unwrap().unwrap(), earlier);
+}
+
+/// Nodes issue snowflake ids without Redis, but keep request keys there.
+#[tokio::test(start_paused = true)]
+async fn request_keys_of_snowflake_types_move_too() {
+    let cluster = cluster(TypeSpec { mode: Mode::Snowflake, ..TypeSpec::new(order()) }).await;
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    let keyed = Order { request_key: Some("k"), ..Order::of(3) };
+    b.next_id("order").await.unwrap();
+    // Nobody tells b.
+    let seal = begin(&cluster).await;
+    cluster.dispatcher.seal(&order(), seal).await.unwrap();
+    let first = b.next_ids("order", keyed).await.unwrap();
+    assert_eq!(home(&cluster).await, OTHER);
+    assert_eq!(a.next_ids("order", keyed).await.unwrap(), first);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_instance_is_drained_and_removed() {
     let cluster = cluster(small(100, 100)).await;
