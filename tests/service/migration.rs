@@ -9,7 +9,7 @@ use idgen::adapters::system::SystemEntropy;
 use idgen::domain::{
     Assignment, ErrorCode, InstanceId, Mode, Seal, TypeName, TypeOptions, TypeSpec,
 };
-use idgen::ports::{Dispatcher, RangeStore, TakeOutcome, Witness};
+use idgen::ports::{Dispatcher, NextRange, RangeStore, TakeOutcome, Witness};
 use idgen::service::Service;
 use idgen::service::admin::AdminApi;
 use idgen::service::api::{IdApi, Order};
@@ -380,6 +380,28 @@ async fn witnesses_move_with_leased_types() {
         }
         assert_eq!(home(&cluster).await, OTHER, "{mode}");
     }
+}
+
+/// The new instance is told what was given away before: nobody else may know.
+#[tokio::test(start_paused = true)]
+async fn the_new_instance_knows_what_the_old_one_knew() {
+    let cluster = cluster(of_mode(Mode::Segment)).await;
+    let backup = cluster.store.snapshot();
+    let name = order();
+    // A node that is gone had these.
+    for _ in 0..3 {
+        let request = NextRange::of(&name, "gone");
+        let range = cluster.store.next_range(request).await.unwrap().range;
+        let noted = cluster.dispatcher.witness(&order(), None, range).await.unwrap();
+        assert_eq!(noted, Witness::Noted);
+    }
+    let last = cluster.store.find_type(&order()).await.unwrap().unwrap().next_id - 1;
+    let mover = cluster.node("mover").await;
+    migrate(&mover, "other").await;
+    mover.close().await;
+    cluster.store.restore(backup);
+    let next = cluster.node("new").await.next_id("order").await.unwrap();
+    assert!(next > last, "{next} after {last}");
 }
 
 fn idgen_range(start: i64, end: i64) -> idgen::domain::IdRange {

@@ -238,8 +238,11 @@ async fn a_node_stops_below_another(world: Arc<World>) {
     if world.mistake != Some(Mistake::TailAndWitness) {
         happen(&world, &Event::RedisDown { instance: 0, ms: 600_000 }).await;
     }
+    // The other one, which knows how far it is, asks the store for nothing meanwhile.
     for _ in 0..30 {
         ask_for(&world, 0, 30).await;
+    }
+    for _ in 0..30 {
         ask_for(&world, 1, 30).await;
     }
 }
@@ -324,10 +327,15 @@ async fn the_store_forgets_a_migration(world: Arc<World>) {
     world.take_backup();
     let service = up(&world, 0).await.service;
     let name = world.plan.types[0].name.as_str();
-    // Before the migration and after it.
-    ask_for(&world, 0, 300).await;
+    // Before the migration, and after it. Before it more than one range holds, so that
+    // the next lease does not meet those that were noted after it.
+    for _ in 0..5 {
+        ask_for(&world, 0, 300).await;
+    }
     service.migrate(name, "redis1", false, "dba").await.expect("both answer");
     ask_for(&world, 0, 600).await;
+    // The one who knows more is gone.
+    world.crash(&up(&world, 0).await.line);
     world.restore_backup();
     assert_eq!(world.state().faults.get("store rolled back"), Some(&1));
     for _ in 0..8 {
@@ -338,8 +346,6 @@ async fn the_store_forgets_a_migration(world: Arc<World>) {
 
 #[test]
 fn what_a_store_forgot_of_a_migration_repeats() {
-    let shown = shows(&quiet(Kind::Segment), Mistake::Adoption, the_store_forgets_a_migration);
-    assert!(shown.contains("issued twice"), "{shown}");
     shows(&quiet(Kind::Strict), Mistake::Forgotten, the_store_forgets_a_migration);
 }
 

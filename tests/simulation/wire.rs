@@ -695,8 +695,12 @@ impl Dispatcher for RedisWire {
         shard: Option<u8>,
     ) -> Result<WitnessedEnd, DispatchError> {
         let name = name.clone();
+        let mistake = self.wire.world.mistake;
+        let forgets =
+            matches!(mistake, Some(Mistake::Adoption | Mistake::Witness | Mistake::TailAndWitness));
         self.call("witnessed_end", async move |server| {
-            server.data.witnessed_end(&name, shard).await
+            let answer = server.data.witnessed_end(&name, shard).await;
+            if forgets { Ok(WitnessedEnd::Known(0)) } else { answer }
         })
         .await
     }
