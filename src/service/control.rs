@@ -9,12 +9,15 @@ use super::api::{NodeStatus, TypeStatus};
 use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
+use crate::domain::allocation;
 use crate::domain::instance::find_instance;
 use crate::domain::{
     Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OnRedisLoss, OpaqueKey, TypeChange,
     TypeName, TypeRecord, TypeSpec,
 };
-use crate::ports::{Announcement, AuditEntry, Dispatcher, Page, RangeLogEntry, TypeFilter};
+use crate::ports::{
+    Announcement, AuditEntry, Dispatcher, NextRange, Page, RangeLogEntry, TypeFilter, WitnessedEnd,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -50,6 +53,42 @@ impl Parts {
         let record = self.store.create_type(&spec, actor).await?;
         self.changed(&record).await;
         Ok(record)
+    }
+
+    /// Makes sure that the store knows what Redis knows of an opaque type before it
+    /// begins a new key: ids of one slice are never written with two. A store that went
+    /// back in time is moved to the slice after all that was given away.
+    async fn bring_forward(self: &Arc<Self>, name: &TypeName) -> Result<(), Error> {
+        let found = self.store.find_type(name).await?;
+        let record = found.ok_or_else(|| Error::unknown_type(name.as_str()))?;
+        if record.options.opaque.is_none() {
+            return Ok(()); // refused by the store, which says why
+        }
+        let shards = allocation::shards(record.mode);
+        let instance = self.instances.get(record.instance).ok_or_else(|| {
+            super::unavailable("a new key needs the Redis instance of the type, which is not known")
+        })?;
+        for shard in shards {
+            let end = match instance.dispatcher.witnessed_end(name, shard).await? {
+                WitnessedEnd::Known(end) => end,
+                WitnessedEnd::Moved(seal) => {
+                    self.settle(name, instance.record.id, seal).await?;
+                    return Err(super::unavailable("the id type is being moved: try again"));
+                }
+            };
+            let published = match record.mode {
+                Mode::Strict => instance.dispatcher.view(name).await?.highest_end(),
+                _ => 0,
+            };
+            let floor = end.max(published);
+            if floor > record.next_id {
+                let owner = &self.config.node;
+                let request = NextRange { shard, floor, ..NextRange::of(name, owner) };
+                let burnt = self.store.next_range(request).await?.range;
+                self.metrics.burnt_ids.inc_by(burnt.len());
+            }
+        }
+        Ok(())
     }
 
     fn draw_key(&self) -> OpaqueKey {
@@ -171,6 +210,7 @@ impl AdminApi for Service {
 
     async fn rotate_key(&self, name: &str, actor: &str) -> Result<TypeRecord, Error> {
         let name = TypeName::parse(name)?;
+        self.parts.bring_forward(&name).await?;
         let key = self.parts.draw_key();
         let record = self.parts.store.rotate_key(&name, &key, actor).await?;
         self.parts.changed(&record).await;
