@@ -305,6 +305,11 @@ impl Parts {
         if record.mode != Mode::Strict {
             return self.assign_alone(&record, seal, actor).await;
         }
+        if target.dispatcher.view(&work.name).await?.is_live() {
+            // It was abandoned once, and came back with what it had then: lower ids.
+            let abandoned = Seal { generation: seal.generation - 1, target: seal.target };
+            target.dispatcher.seal(&work.name, abandoned).await?;
+        }
         // The store would take a history that it does not know for the newest.
         if !target.is_current(&work.name, &history).await? {
             return Err(unavailable("the new Redis instance was replaced by another server"));

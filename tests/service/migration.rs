@@ -235,6 +235,10 @@ async fn an_old_instance_that_is_gone_is_abandoned() {
     cluster.network.set_latency(Duration::ZERO);
     let third = cluster.node("b").await.next_id("order").await.unwrap();
     assert!(third > second);
+    // Not even when the type goes back there.
+    migrate(&node, "main").await;
+    let fourth = node.next_id("order").await.unwrap();
+    assert!(fourth > third, "{fourth} after {third}");
 }
 
 /// The seal on the old instance tells what the store has forgotten.
