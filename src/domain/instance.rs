@@ -74,6 +74,18 @@ impl InstanceRecord {
     /// The URL of the dispatcher that lives in the process itself, beside the
     /// embedded store.
     pub const MEMORY_URL: &'static str = "memory://";
+
+    /// Whether types may come to it. Refused: `INVALID_ARGUMENT` (`instance`) while it
+    /// is being drained.
+    pub fn check_takes_types(&self) -> Result<(), Error> {
+        match self.drain_to {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "instance",
+                format!("instance {} is being drained: it takes no id types", self.name),
+            )),
+        }
+    }
 }
 
 /// The instance of `all` called `wanted`, else the one of that number; else
@@ -107,13 +119,8 @@ pub fn choose_instance<'a>(
         return found.ok_or_else(|| Error::new(ErrorCode::UnknownInstance, none));
     };
     let found = find_instance(all, wanted)?;
-    match found.drain_to {
-        None => Ok(found),
-        Some(_) => Err(Error::invalid(
-            "instance",
-            format!("instance {} is being drained: it takes no id types", found.name),
-        )),
-    }
+    found.check_takes_types()?;
+    Ok(found)
 }
 
 /// Checks that `from` may be drained to `to`. Refused: `INVALID_ARGUMENT`
@@ -122,13 +129,7 @@ pub fn check_drain(from: &InstanceRecord, to: &InstanceRecord) -> Result<(), Err
     if from.id == to.id {
         return Err(Error::invalid("instance", "an instance cannot be drained to itself"));
     }
-    match to.drain_to {
-        None => Ok(()),
-        Some(_) => Err(Error::invalid(
-            "instance",
-            format!("instance {} is being drained: it takes no id types", to.name),
-        )),
-    }
+    to.check_takes_types()
 }
 
 impl fmt::Debug for InstanceSpec {

@@ -132,12 +132,7 @@ impl TypeRecord {
                 format!("instance {} has id type {} already", target.name, self.name),
             ));
         }
-        if target.drain_to.is_some() {
-            return Err(Error::invalid(
-                "instance",
-                format!("instance {} is being drained: it takes no id types", target.name),
-            ));
-        }
+        target.check_takes_types()?;
         let mut moved = self.next_generation(now_ms);
         moved.placement.moving_to = Some(target.id);
         Ok(moved)

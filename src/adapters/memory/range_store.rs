@@ -381,10 +381,7 @@ impl RangeStore for MemoryRangeStore {
         let record = tables.record(name)?;
         let target = tables.instance(target)?;
         let moving = record.begin_move(&target, at_ms).map_err(StoreError::Refused)?;
-        tables.types.insert(name.clone(), moving.clone());
-        let audit = Audit { action: "begin_migration", actor, at_ms };
-        let (before, after) = (audit::placement(&record), audit::placement(&moving));
-        tables.audited_type(audit, name, Some(before), Some(after));
+        tables.placed(Audit { action: "begin_migration", actor, at_ms }, &record, &moving);
         self.answer(moving)
     }
 
@@ -417,12 +414,9 @@ impl RangeStore for MemoryRangeStore {
         if let Some(history) = history.filter(|_| !is_known) {
             tables.histories.push((name.clone(), history.clone(), target));
         }
-        tables.types.insert(name.clone(), moved.clone());
         tables.instances.get_mut(&record.instance).expect("a type has an instance").types -= 1;
         tables.instances.get_mut(&target).expect("just found").types += 1;
-        let audit = Audit { action: "assign_type", actor, at_ms };
-        let (before, after) = (audit::placement(&record), audit::placement(&moved));
-        tables.audited_type(audit, name, Some(before), Some(after));
+        tables.placed(Audit { action: "assign_type", actor, at_ms }, &record, &moved);
         self.answer(Assigned { record: moved, keeps_rest })
     }
 
@@ -437,10 +431,7 @@ impl RangeStore for MemoryRangeStore {
         let mut tables = self.tables();
         let record = tables.record(name)?;
         let still = record.undo_move(generation, at_ms).map_err(StoreError::Refused)?;
-        tables.types.insert(name.clone(), still.clone());
-        let audit = Audit { action: "undo_migration", actor, at_ms };
-        let (before, after) = (audit::placement(&record), audit::placement(&still));
-        tables.audited_type(audit, name, Some(before), Some(after));
+        tables.placed(Audit { action: "undo_migration", actor, at_ms }, &record, &still);
         self.answer(still)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::adapters::audit;
 use crate::domain::allocation::Sequence;
 use crate::domain::instance::find_instance;
 use crate::domain::migration::Known;
@@ -87,6 +88,13 @@ impl Tables {
     ) {
         let seq = self.changed(Subject::Type(name.clone()));
         self.push_audit(seq, audit, name.to_string(), before, after);
+    }
+
+    /// A type that took a step of a migration, from `before` to `after`.
+    pub fn placed(&mut self, audit: Audit<'_>, before: &TypeRecord, after: &TypeRecord) {
+        self.types.insert(after.name.clone(), after.clone());
+        let (old, new) = (audit::placement(before), audit::placement(after));
+        self.audited_type(audit, &after.name, Some(old), Some(new));
     }
 
     pub fn audited_instance(
