@@ -179,6 +179,9 @@ pub struct Change {
     /// Its number: later changes have larger ones, and no change becomes
     /// visible after one with a larger number.
     pub seq: i64,
+    /// When, in milliseconds of the Unix epoch by the store's clock. With the number it
+    /// tells a change from the one that took its number after the store went back.
+    pub at_ms: i64,
     /// What changed.
     pub subject: Subject,
 }

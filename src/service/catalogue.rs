@@ -5,8 +5,8 @@
 //! exist are remembered for a moment, so that a client with a wrong name does
 //! not become load on the store.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::domain::id_map::IdMap;
 use crate::domain::opaque::slice_start;
 use crate::domain::options::position_in;
 use crate::domain::{Error, ErrorCode, IdRange, Mode, PeriodSpan, State, TypeName, TypeRecord};
-use crate::ports::StoreError;
+use crate::ports::{Change, StoreError};
 
 /// A type that does not exist may exist after so long: below the second
 /// within which a new type must be served everywhere.
@@ -67,6 +67,8 @@ pub(super) struct Settings {
     pub(super) record: Arc<TypeRecord>,
     /// Fails for settings that make no sense, written past all checks.
     pub(super) writing: Result<Writing, Error>,
+    /// Since when this node knows that the type is where it is.
+    pub(super) placed: Instant,
 }
 
 /// How positions become ids and texts.
@@ -83,7 +85,7 @@ impl Settings {
         if let Err(error) = &writing {
             tracing::error!(id_type = %record.name, %error, "the settings of a type make no sense");
         }
-        Settings { record: Arc::new(record), writing }
+        Settings { record: Arc::new(record), writing, placed: Instant::now() }
     }
 }
 
@@ -240,7 +242,12 @@ impl TypeEntry {
     /// meanwhile: readers may finish in any order. `anyway` is for a store that
     /// went back in time, where the older state is the true one.
     fn update(&self, record: TypeRecord, anyway: bool) {
-        let new = Arc::new(Settings::new(record));
+        let mut new = Settings::new(record);
+        let held = self.settings();
+        if held.record.placement == new.record.placement {
+            new.placed = held.placed;
+        }
+        let new = Arc::new(new);
         let age = |settings: &Settings| (settings.record.version, settings.record.next_id);
         let before = self.settings.rcu(|held| match !anyway && age(&new) < age(held) {
             true => held.clone(),
@@ -267,9 +274,25 @@ impl TypeEntry {
     }
 }
 
+/// Why a type was read from the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The feed of changes named it.
+    Feed,
+    /// It was needed. What it tells may be newer than the feed, and if the store goes
+    /// back in time before the feed has told of it, nothing else tells that it did.
+    Need,
+    /// The store went back in time: the older state is the true one.
+    WentBack,
+}
+
 /// See the module.
 pub(super) struct Catalogue {
     entries: RwLock<HashMap<TypeName, Arc<TypeEntry>>>,
+    /// Types that were read ahead of the feed, and their versions.
+    ahead: Mutex<BTreeMap<TypeName, i64>>,
+    /// The time of the newest change that the feed told of, by the store's clock.
+    feed_at_ms: AtomicI64,
     missing: Mutex<HashMap<TypeName, Instant>>,
     lookups: Semaphore,
 }
@@ -278,6 +301,8 @@ impl Default for Catalogue {
     fn default() -> Self {
         Catalogue {
             entries: RwLock::default(),
+            ahead: Mutex::default(),
+            feed_at_ms: AtomicI64::new(0),
             missing: Mutex::default(),
             lookups: Semaphore::new(LOOKUPS),
         }
@@ -304,11 +329,16 @@ impl Catalogue {
         self.entries.read().expect("never poisoned").len()
     }
 
-    /// Keeps `record`: refreshes the entry (see [`TypeEntry::update`]), or makes it.
-    pub(super) fn put(&self, record: TypeRecord, anyway: bool) -> Arc<TypeEntry> {
+    /// Keeps `record`, read for that reason: refreshes the entry (see
+    /// [`TypeEntry::update`]), or makes it.
+    pub(super) fn put(&self, record: TypeRecord, source: Source) -> Arc<TypeEntry> {
+        let anyway = source == Source::WentBack;
         self.missing.lock().expect("never poisoned").remove(&record.name);
         let mut entries = self.entries.write().expect("never poisoned");
         let old = entries.get(&record.name).cloned();
+        if source == Source::Need {
+            self.note_if_ahead(old.as_deref(), &record);
+        }
         let entry = match &old {
             // One whose mode changed has issued nothing, and begins anew. So does
             // one of which a key was lost: nothing is written with another.
@@ -330,6 +360,39 @@ impl Catalogue {
             old.sequence.wake();
         }
         entry
+    }
+
+    fn note_if_ahead(&self, held: Option<&TypeEntry>, record: &TypeRecord) {
+        let is_ahead = match held {
+            Some(held) => record.version > held.record().version,
+            None => record.updated_ms >= self.feed_at_ms.load(Ordering::Relaxed),
+        };
+        if is_ahead {
+            let mut ahead = self.ahead.lock().expect("never poisoned");
+            let version = ahead.entry(record.name.clone()).or_default();
+            *version = record.version.max(*version);
+        }
+    }
+
+    /// The feed told of `newest`, and of all before.
+    pub(super) fn feed_is_at(&self, newest: &Option<Change>) {
+        let at_ms = newest.as_ref().map_or(0, |change| change.at_ms);
+        self.feed_at_ms.store(at_ms, Ordering::Relaxed);
+    }
+
+    /// Types that were read ahead of the feed since the last call, with the highest
+    /// version that was read.
+    pub(super) fn take_ahead(&self) -> Vec<(TypeName, i64)> {
+        std::mem::take(&mut *self.ahead.lock().expect("never poisoned")).into_iter().collect()
+    }
+
+    /// Takes back what [`take_ahead`](Self::take_ahead) gave and could not be confirmed.
+    pub(super) fn put_back_ahead(&self, types: Vec<(TypeName, i64)>) {
+        let mut ahead = self.ahead.lock().expect("never poisoned");
+        for (name, read) in types {
+            let version = ahead.entry(name).or_default();
+            *version = read.max(*version);
+        }
     }
 
     /// Forgets `entry`, if it is still the one of its name.
@@ -401,7 +464,7 @@ impl Parts {
             return Err(Error::unknown_type(name.as_str()));
         }
         match self.store.find_type(name).await? {
-            Some(record) => Ok(self.catalogue.put(record, false)),
+            Some(record) => Ok(self.catalogue.put(record, Source::Need)),
             None => {
                 self.catalogue.remember_missing(name);
                 Err(Error::unknown_type(name.as_str()))
@@ -412,16 +475,20 @@ impl Parts {
     /// Reads a type again that this node knows; one that it does not know is
     /// read when it is asked for.
     pub(super) async fn refresh(&self, name: &TypeName) -> Result<(), StoreError> {
-        self.read_again(name, false).await
+        self.read_again(name, Source::Need).await
     }
 
-    /// As [`refresh`](Self::refresh); `anyway` after the store went back in time.
-    pub(super) async fn read_again(&self, name: &TypeName, anyway: bool) -> Result<(), StoreError> {
+    /// As [`refresh`](Self::refresh), for that reason.
+    pub(super) async fn read_again(
+        &self,
+        name: &TypeName,
+        source: Source,
+    ) -> Result<(), StoreError> {
         self.catalogue.forget_missing(name);
         if self.catalogue.get(name.as_str()).is_some()
             && let Some(record) = self.store.find_type(name).await?
         {
-            self.catalogue.put(record, anyway);
+            self.catalogue.put(record, source);
         }
         Ok(())
     }
@@ -456,7 +523,8 @@ impl Parts {
             record = self.store.find_type(&entry.name).await?.ok_or_else(unknown)?;
             went_back = is_older(&record);
         }
-        let newest = self.catalogue.put(record, went_back);
+        let source = if went_back { Source::WentBack } else { Source::Need };
+        let newest = self.catalogue.put(record, source);
         if !Arc::ptr_eq(&newest, entry) {
             return Err(super::unavailable(format!(
                 "the settings of id type {} have just changed: try again",

@@ -6,7 +6,7 @@ use super::admin::{
     AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan,
 };
 use super::api::{NodeStatus, TypeStatus};
-use super::catalogue::TypeEntry;
+use super::catalogue::{Source, TypeEntry};
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
 use crate::domain::allocation;
@@ -101,7 +101,7 @@ impl Parts {
     /// This node knows at once, its peers by the announcement, and those who
     /// miss that by the feed.
     pub(super) async fn changed(&self, record: &TypeRecord) {
-        self.catalogue.put(record.clone(), false);
+        self.catalogue.put(record.clone(), Source::Need);
         let news = Announcement::Type(record.name.clone());
         // An instance that is out of reach must not hold the answer up.
         let tell = async {

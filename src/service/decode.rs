@@ -4,7 +4,7 @@ use tokio::time::timeout_at;
 
 use super::Parts;
 use super::api::Decoded;
-use super::catalogue::{Settings, Writing};
+use super::catalogue::{Settings, Source, Writing};
 use crate::domain::format::DateParts;
 use crate::domain::options::{number_of, period_of, position_in};
 use crate::domain::snowflake::Layout;
@@ -37,7 +37,7 @@ impl Parts {
         let work = async {
             // As the store has it now: how far the type is, and its newest key.
             let entry = match self.store.find_type(&entry.name).await? {
-                Some(record) => self.catalogue.put(record, false),
+                Some(record) => self.catalogue.put(record, Source::Need),
                 None => entry,
             };
             let settings = entry.settings_held();

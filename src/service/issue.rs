@@ -112,7 +112,11 @@ impl Parts {
             let shard = check_order(&settings.record, order, as_text)?;
             self.check_site(&settings.record)?;
             let result = match order.request_key {
-                None => self.grant(&entry, &settings, shard, order.count, deadline).await,
+                // The settings from before may lack a key that the positions need.
+                None => self
+                    .grant(&entry, &settings, shard, order.count, deadline)
+                    .await
+                    .map(|issued| (issued, entry.settings_held())),
                 Some(key) => {
                     let keyed = request_key::Keyed { key, order, as_text };
                     self.grant_once(&entry, &settings, shard, keyed, deadline).await
@@ -124,8 +128,7 @@ impl Parts {
                 Err(_) if left_memory && Instant::now() < deadline => {
                     tokio::task::yield_now().await;
                 }
-                // The settings from before may lack a key that the positions need.
-                result => return result.map(|issued| (issued, entry.settings_held())),
+                result => return result,
             }
         }
     }

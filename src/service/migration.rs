@@ -19,6 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::Parts;
 use super::admin::{Migrated, MigrationPlan, Place};
+use super::catalogue::Source;
 use super::instances::Instance;
 use super::unavailable;
 use crate::domain::instance::find_instance;
@@ -89,7 +90,7 @@ impl Parts {
             Meaning::Outdated => {
                 let old = self.reached(on)?;
                 old.dispatcher.unseal(name, record.placement.generation).await?;
-                self.catalogue.put(record, false);
+                self.catalogue.put(record, Source::Need);
             }
             Meaning::Unfinished => {
                 if record.placement.generation < seal.generation {
@@ -139,9 +140,9 @@ impl Parts {
     /// Settings at hand that say that it is there are of a time that the range store
     /// has forgotten, whatever their version.
     fn follow(&self, record: TypeRecord, left: InstanceId) {
-        let entry = self.catalogue.put(record.clone(), false);
+        let entry = self.catalogue.put(record.clone(), Source::Need);
         if record.instance != left && entry.record().instance == left {
-            self.catalogue.put(record, true);
+            self.catalogue.put(record, Source::WentBack);
         }
     }
 
@@ -379,7 +380,7 @@ impl Parts {
         if record.instance != seal.target || record.placement.generation <= seal.generation {
             return Err(error);
         }
-        self.catalogue.put(record.clone(), false);
+        self.catalogue.put(record.clone(), Source::Need);
         // What became of the rest, the other one knows.
         Ok(Finished { record, kept: 0, burnt: 0 })
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
 use super::api::{MAX_REQUEST_KEY, Order, REQUEST_KEY_LIFE};
-use super::catalogue::{Settings, TypeEntry};
+use super::catalogue::{Settings, Source, TypeEntry};
 use super::granted::Granted;
 use super::instances::Instance;
 use super::issue::Issued;
@@ -41,6 +41,10 @@ struct Kept {
     at_ms: i64,
     /// First and end of each range.
     ranges: Vec<(i64, i64)>,
+    /// The first and the last id of each range, where they depend on the type's keys,
+    /// of which the range store may forget one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ids: Vec<(i64, i64)>,
 }
 
 impl Parts {
@@ -52,23 +56,25 @@ impl Parts {
         shard: Option<u8>,
         keyed: Keyed<'_>,
         deadline: Instant,
-    ) -> Result<Issued, Error> {
+    ) -> Result<(Issued, Arc<Settings>), Error> {
         check_key(keyed.key)?;
         let late =
             |_| Error::new(ErrorCode::Deadline, "the request key could not be looked up in time");
         let record = entry.record();
-        let found = timeout_at(deadline, self.recall(&record, keyed.key)).await;
+        let found = timeout_at(deadline, self.recall(entry, keyed.key)).await;
         if let Some(text) = found.map_err(late)?? {
             return self.replay(entry, &text, keyed, deadline).await;
         }
         let issued = self.grant(entry, settings, shard, keyed.order.count, deadline).await?;
-        let text = write(&issued, keyed);
+        // The settings from before may lack a key that the positions need.
+        let settings = entry.settings_held();
+        let text = write(&issued, keyed, ids(&settings, &issued)?);
         let kept = self.remember(entry, keyed.key, &text, record.instance);
         // What is not known to be kept is burnt: a retry must not get other ids
         // than this call.
         let burn = || self.metrics.burnt_ids.inc_by(issued.granted.len());
         match timeout_at(deadline, kept).await {
-            Ok(Ok(None)) => Ok(issued),
+            Ok(Ok(None)) => Ok((issued, settings)),
             Ok(Ok(Some(text))) => {
                 burn();
                 self.replay(entry, &text, keyed, deadline).await
@@ -86,17 +92,17 @@ impl Parts {
 
     /// What is kept under a key: where the type is, as `record` says, or where it came
     /// from while a key of then may be used.
-    async fn recall(&self, record: &TypeRecord, key: &str) -> Result<Option<String>, Error> {
+    async fn recall(&self, entry: &TypeEntry, key: &str) -> Result<Option<String>, Error> {
+        let settings = entry.settings_held();
+        let record = &settings.record;
         let here = self.redis_of(record)?.dispatcher.recall(&record.name, key).await;
         if let Some(text) = here.map_err(needs_redis)? {
             return Ok(Some(text));
         }
-        let life_ms = REQUEST_KEY_LIFE.as_millis() as i64;
-        let placement = &record.placement;
-        let is_recent =
-            self.store_clock.now_ms().is_none_or(|now| now < placement.moved_ms + life_ms);
-        let before =
-            placement.moved_from.filter(|_| is_recent).and_then(|id| self.instances.get(id));
+        // By this node's own clock: that of the store may have been set since.
+        let is_recent = settings.placed.elapsed() < REQUEST_KEY_LIFE;
+        let from = record.placement.moved_from.filter(|_| is_recent);
+        let before = from.and_then(|id| self.instances.get(id));
         match before {
             None => Ok(None),
             Some(before) => before.dispatcher.recall(&record.name, key).await.map_err(needs_redis),
@@ -115,7 +121,7 @@ impl Parts {
         for _ in 0..MOVES {
             let record = entry.record();
             if record.instance != seen
-                && let Some(earlier) = self.recall(&record, key).await?
+                && let Some(earlier) = self.recall(entry, key).await?
             {
                 return Ok(Some(earlier));
             }
@@ -145,13 +151,23 @@ impl Parts {
         text: &str,
         keyed: Keyed<'_>,
         deadline: Instant,
-    ) -> Result<Issued, Error> {
-        let issued = read(text, keyed)?;
+    ) -> Result<(Issued, Arc<Settings>), Error> {
+        let (issued, told) = read(text, keyed)?;
         let work = async {
             for range in issued.granted.ranges() {
                 self.must_know(entry, range).await?;
             }
-            Ok::<(), Error>(())
+            let settings = entry.settings_held();
+            if told.is_empty() || ids(&settings, &issued)? == told {
+                return Ok(settings);
+            }
+            // Perhaps the key at hand is the one that the store has forgotten.
+            self.read_again(&entry.name, Source::Need).await?;
+            let settings = entry.settings_held();
+            match ids(&settings, &issued)? == told {
+                true => Ok(settings),
+                false => Err(forgotten(entry)),
+            }
         };
         let late = |_| {
             Error::new(
@@ -159,9 +175,32 @@ impl Parts {
                 format!("id type {} could not be read from the range store in time", entry.name),
             )
         };
-        timeout_at(deadline, work).await.map_err(late)??;
-        Ok(issued)
+        let settings = timeout_at(deadline, work).await.map_err(late)??;
+        Ok((issued, settings))
     }
+}
+
+/// The first and the last id of each range, where keys make them. A call takes far less
+/// than a slice, so a range has ids of two keys at most.
+fn ids(settings: &Settings, issued: &Issued) -> Result<Vec<(i64, i64)>, Error> {
+    if settings.record.options.opaque.is_none() {
+        return Ok(Vec::new());
+    }
+    let writing = settings.writing.as_ref().map_err(Error::clone)?;
+    let id = |position| writing.map.as_ref().map_or(position, |map| map.id(position, issued.shard));
+    Ok(issued.granted.ranges().map(|r| (id(r.start()), id(r.last()))).collect())
+}
+
+fn forgotten(entry: &TypeEntry) -> Error {
+    Error::new(
+        ErrorCode::Conflict,
+        format!(
+            "the ids that were given under this request_key cannot be told again: the range \
+             store went back in time and lost the key of id type {} that they were written \
+             with; use a new request key",
+            entry.name
+        ),
+    )
 }
 
 fn needs_redis(error: DispatchError) -> Error {
@@ -188,7 +227,7 @@ fn check_key(key: &str) -> Result<(), Error> {
     }
 }
 
-fn write(issued: &Issued, keyed: Keyed<'_>) -> String {
+fn write(issued: &Issued, keyed: Keyed<'_>, ids: Vec<(i64, i64)>) -> String {
     let kept = Kept {
         count: keyed.order.count,
         text: keyed.as_text,
@@ -196,11 +235,13 @@ fn write(issued: &Issued, keyed: Keyed<'_>) -> String {
         shard: issued.shard,
         at_ms: issued.at_ms,
         ranges: issued.granted.ranges().map(|r| (r.start(), r.end())).collect(),
+        ids,
     };
     serde_json::to_string(&kept).expect("plain values are always JSON")
 }
 
-fn read(text: &str, keyed: Keyed<'_>) -> Result<Issued, Error> {
+/// What was issued, and what [`ids`] said of it then.
+fn read(text: &str, keyed: Keyed<'_>) -> Result<(Issued, Vec<(i64, i64)>), Error> {
     let broken = || Error::new(ErrorCode::Internal, "what is kept under the request key is broken");
     let kept: Kept = serde_json::from_str(text).map_err(|_| broken())?;
     let same = (kept.count, kept.text, kept.gate_pass.as_deref())
@@ -220,7 +261,7 @@ fn read(text: &str, keyed: Keyed<'_>) -> Result<Issued, Error> {
     for range in ranges {
         granted.push(range.map_err(|_| broken())?);
     }
-    Ok(Issued { granted, shard: kept.shard, at_ms: kept.at_ms })
+    Ok((Issued { granted, shard: kept.shard, at_ms: kept.at_ms }, kept.ids))
 }
 
 #[cfg(test)]
@@ -240,14 +281,14 @@ mod tests {
     #[test]
     fn what_is_kept_reads_back() {
         let order = Order { gate_pass: Some("p"), ..Order::of(12) };
-        let text = write(&issued(), keyed(order));
-        assert_eq!(read(&text, keyed(order)).unwrap(), issued());
+        let text = write(&issued(), keyed(order), vec![(7, 9)]);
+        assert_eq!(read(&text, keyed(order)).unwrap(), (issued(), vec![(7, 9)]));
     }
 
     #[test]
     fn other_arguments_are_a_conflict() {
         let order = Order { gate_pass: Some("p"), ..Order::of(12) };
-        let text = write(&issued(), keyed(order));
+        let text = write(&issued(), keyed(order), Vec::new());
         for other in [
             keyed(Order { gate_pass: Some("q"), ..order }),
             keyed(Order { gate_pass: None, ..order }),

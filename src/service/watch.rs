@@ -13,10 +13,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::api::PartStatus;
+use super::catalogue::Source;
 use super::instances::Instance;
 use super::{Parts, idle, migration};
-use crate::domain::{Error, InstanceRecord, Mode};
-use crate::ports::{Announcement, StoreError, Subject};
+use crate::domain::{Error, InstanceRecord, Mode, TypeName};
+use crate::ports::{Announcement, Change, StoreError, Subject};
 
 /// Half of the second within which every change must be known to every node.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
@@ -45,10 +46,11 @@ impl Health {
 
 /// Reads where the feed is, connects the instances, and starts the tasks.
 pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
-    let seq = parts.store.latest_change().await?;
+    let seen = newest_change(parts).await?;
+    parts.catalogue.feed_is_at(&seen);
     refresh_instances(parts).await?;
     check_health(parts).await;
-    parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seq)));
+    parts.tasks.spawn(until_stopped(parts.clone(), follow_feed(parts.clone(), seen)));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_health(parts.clone())));
     parts.tasks.spawn(until_stopped(parts.clone(), look_after_supply(parts.clone())));
     parts.tasks.spawn(until_stopped(parts.clone(), migration::look_after(parts.clone())));
@@ -64,13 +66,21 @@ async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
     }
 }
 
-async fn follow_feed(parts: Arc<Parts>, mut seq: i64) {
+/// The newest change of the store, from which on its feed is read; `None` if there
+/// is none yet.
+async fn newest_change(parts: &Parts) -> Result<Option<Change>, StoreError> {
+    let latest = parts.store.latest_change().await?;
+    let newest = parts.store.changes_since(latest - 1).await?;
+    Ok(newest.into_iter().next())
+}
+
+async fn follow_feed(parts: Arc<Parts>, mut seen: Option<Change>) {
     let mut ticks = interval(FEED_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
     loop {
         ticks.tick().await;
-        match catch_up(&parts, &mut seq).await {
+        match catch_up(&parts, &mut seen).await {
             Ok(()) => failing = false,
             Err(error) if !failing => {
                 failing = true;
@@ -81,31 +91,79 @@ async fn follow_feed(parts: Arc<Parts>, mut seq: i64) {
     }
 }
 
-async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
-    loop {
-        let changes = parts.store.changes_since(*seq).await?;
-        if changes.is_empty() {
-            // A store that was restored from a backup counts again from less.
-            let latest = parts.store.latest_change().await?;
-            if latest < *seq {
-                tracing::warn!("the range store went back in time: reading everything again");
-                parts.snowflakes.store_went_back();
-                for entry in parts.catalogue.all() {
-                    parts.read_again(&entry.name, true).await?;
-                }
-                refresh_instances(parts).await?;
-                *seq = latest;
-            }
-            return Ok(());
-        }
-        for change in changes {
-            match change.subject {
-                Subject::Type(name) => parts.refresh(&name).await?,
-                Subject::Instances => refresh_instances(parts).await?,
-            }
-            *seq = change.seq;
+/// Reads what changed since `seen`, the newest change that is known.
+async fn catch_up(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), StoreError> {
+    // What was read before this look must be in the feed by now.
+    let ahead = parts.catalogue.take_ahead();
+    let caught_up = follow(parts, seen).await;
+    let confirmed = match caught_up {
+        Ok(()) => confirm(parts, &ahead).await,
+        error => error.map(|()| true),
+    };
+    match confirmed {
+        Ok(true) => Ok(()),
+        Ok(false) => begin_anew(parts, seen).await,
+        Err(error) => {
+            parts.catalogue.put_back_ahead(ahead);
+            Err(error)
         }
     }
+}
+
+async fn follow(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), StoreError> {
+    loop {
+        // The newest one that is known comes again. If it does not, or another has its
+        // number, the store was restored from a backup.
+        let from = seen.as_ref().map_or(0, |change| change.seq - 1);
+        let mut changes = parts.store.changes_since(from).await?.into_iter();
+        if seen.is_some() && changes.next() != *seen {
+            return begin_anew(parts, seen).await;
+        }
+        let mut is_any = false;
+        for change in changes {
+            match &change.subject {
+                Subject::Type(name) => parts.read_again(name, Source::Feed).await?,
+                Subject::Instances => refresh_instances(parts).await?,
+            }
+            *seen = Some(change);
+            parts.catalogue.feed_is_at(seen);
+            is_any = true;
+        }
+        if !is_any {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads again what was read `ahead` of the feed, which has caught up since. False
+/// where the store holds less than what was read: it went back in time in between, and
+/// its feed cannot tell.
+async fn confirm(parts: &Arc<Parts>, ahead: &[(TypeName, i64)]) -> Result<bool, StoreError> {
+    for (name, version) in ahead {
+        match parts.store.find_type(name).await? {
+            Some(record) if record.version >= *version => {
+                parts.catalogue.put(record, Source::Feed);
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The store went back in time: everything that this node knows is read again.
+async fn begin_anew(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), StoreError> {
+    tracing::warn!(
+        "the range store went back in time, or its log of changes was cut: reading everything again"
+    );
+    let newest = newest_change(parts).await?;
+    parts.snowflakes.store_went_back();
+    for entry in parts.catalogue.all() {
+        parts.read_again(&entry.name, Source::WentBack).await?;
+    }
+    refresh_instances(parts).await?;
+    parts.catalogue.feed_is_at(&newest);
+    *seen = newest;
+    Ok(())
 }
 
 /// Makes the live instances those of the store.

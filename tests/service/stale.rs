@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use idgen::adapters::memory::StoreFault;
 use idgen::domain::{
-    Mode, OnRedisLoss, Opaque, OpaqueKey, TypeChange, TypeName, TypeOptions, TypeSpec,
+    ErrorCode, Mode, OnRedisLoss, Opaque, OpaqueKey, TypeChange, TypeName, TypeOptions, TypeSpec,
 };
 use idgen::ports::{NextRange, RangeStore};
+use idgen::service::admin::AdminApi;
 use idgen::service::api::{IdApi, Order};
 use tokio::time::Instant;
 
@@ -85,6 +86,103 @@ async fn a_store_that_lost_a_key_repeats_nothing() {
         }
         assert!(began.elapsed() < Duration::from_secs(5), "{mode}: back at once");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_key_in_a_store_that_went_back_begins_above_all_ids() {
+    for mode in [Mode::Segment, Mode::Strict] {
+        let cluster = Cluster::new().await;
+        cluster.create(&opaque(mode, 16, 25_000)).await;
+        let a = cluster.node("a").await;
+        let mut seen: HashSet<i64> = many(&a).await.into_iter().collect();
+        let backup = cluster.store.snapshot();
+        // Each time the store begins the same slice with another key.
+        for _ in 0..3 {
+            a.rotate_key("order", "operator").await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for _ in 0..2 {
+                for id in many(&a).await {
+                    assert!(seen.insert(id), "{mode}: {id} was issued twice");
+                }
+            }
+            cluster.store.restore(backup.clone());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_ids_whose_key_was_lost_is_refused() {
+    for mode in [Mode::Segment, Mode::Strict] {
+        let cluster = Cluster::new().await;
+        cluster.create(&opaque(mode, 16, 25_000)).await;
+        let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+        b.next_id("order").await.unwrap();
+        let backup = cluster.store.snapshot();
+        cluster.store.rotate_key(&order(), &OpaqueKey::new([8; 32]), "dba").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let keyed = Order { request_key: Some("k"), ..Order::of(50) };
+        a.next_ids("order", keyed).await.unwrap();
+        cluster.store.restore(backup);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // Moves the store forward, beyond the slice whose key it has lost.
+        many(&b).await;
+        for node in [&a, &b] {
+            assert_eq!(code(node.next_ids("order", keyed).await), ErrorCode::Conflict, "{mode}");
+            let other = Order { request_key: Some("other"), ..keyed };
+            node.next_ids("order", other).await.unwrap();
+        }
+    }
+}
+
+/// The node knows of a change before its feed tells of it, and the store forgets it in
+/// between: the feed, which has not seen it, cannot tell.
+#[tokio::test(start_paused = true)]
+async fn what_the_store_forgot_before_the_feed_told_of_it_is_forgotten() {
+    for mode in [Mode::Segment, Mode::Strict] {
+        let cluster = Cluster::new().await;
+        cluster.create(&TypeSpec { mode, ..small(100, 100) }).await;
+        let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+        for node in [&a, &b] {
+            node.next_id("order").await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let backup = cluster.store.snapshot();
+        a.set_retired("order", true, "operator").await.unwrap();
+        assert_eq!(code(a.next_id("order").await), ErrorCode::Retired);
+        // Reads it for the first time now.
+        let late = cluster.node("late").await;
+        assert_eq!(code(late.next_id("order").await), ErrorCode::Retired);
+        cluster.store.restore(backup);
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        for node in [&a, &b, &late] {
+            node.next_id("order").await.unwrap_or_else(|e| panic!("{mode}: {e}"));
+        }
+    }
+}
+
+/// As many changes as were lost follow at once, so that the feed goes on from the same
+/// number: the change of that number is another.
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_goes_on_from_the_same_number_tells_a_rollback() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(100, 100)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    let backup = cluster.store.snapshot();
+    cluster.store.set_retired(&order(), true, "operator").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(code(node.next_id("order").await), ErrorCode::Retired);
+    let lost = cluster.store.latest_change().await.unwrap();
+    cluster.store.restore(backup);
+    for n in 0.. {
+        if cluster.store.latest_change().await.unwrap() > lost {
+            break;
+        }
+        let name = TypeName::parse(&format!("other-{n}")).unwrap();
+        cluster.store.create_type(&TypeSpec::new(name), "dba").await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    node.next_id("order").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

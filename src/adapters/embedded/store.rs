@@ -616,25 +616,26 @@ impl RangeStore for EmbeddedStore {
         self.blocking(move |connection| {
             let rows = connection
                 .prepare_cached(
-                    "SELECT seq, kind, subject FROM change_feed WHERE seq > ?1 \
+                    "SELECT seq, at_ms, kind, subject FROM change_feed WHERE seq > ?1 \
                      ORDER BY seq LIMIT 1000",
                 )
                 .and_then(|mut s| {
                     s.query_map([seq], |row| {
-                        Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+                        let texts = (row.get::<_, String>(2)?, row.get::<_, String>(3)?);
+                        Ok((row.get(0)?, row.get(1)?, texts))
                     })?
                     .collect::<rusqlite::Result<Vec<_>>>()
                 })
                 .map_err(sqlite)?;
             rows.into_iter()
-                .map(|(seq, kind, subject)| {
+                .map(|(seq, at_ms, (kind, subject))| {
                     let subject = match kind.as_str() {
                         "type" => {
                             Subject::Type(TypeName::parse(&subject).map_err(StoreError::Refused)?)
                         }
                         _ => Subject::Instances,
                     };
-                    Ok(Change { seq, subject })
+                    Ok(Change { seq, at_ms, subject })
                 })
                 .collect()
         })

@@ -155,7 +155,7 @@ impl RangeStore for MemoryRangeStore {
                 if !is_known {
                     tables.histories.push((request.name.clone(), history.clone(), instance));
                 }
-                tables.changed(Subject::Type(request.name.clone()));
+                tables.changed(load_ms, Subject::Type(request.name.clone()));
             }
         }
         record.last_range = Some(range.len() as i64);

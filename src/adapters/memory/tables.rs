@@ -73,9 +73,9 @@ impl Tables {
         })
     }
 
-    pub fn changed(&mut self, subject: Subject) -> i64 {
+    pub fn changed(&mut self, at_ms: i64, subject: Subject) -> i64 {
         let seq = self.changes.len() as i64 + 1;
-        self.changes.push(Change { seq, subject });
+        self.changes.push(Change { seq, at_ms, subject });
         seq
     }
 
@@ -86,7 +86,7 @@ impl Tables {
         before: Option<String>,
         after: Option<String>,
     ) {
-        let seq = self.changed(Subject::Type(name.clone()));
+        let seq = self.changed(audit.at_ms, Subject::Type(name.clone()));
         self.push_audit(seq, audit, name.to_string(), before, after);
     }
 
@@ -104,7 +104,7 @@ impl Tables {
         before: Option<String>,
         after: Option<String>,
     ) {
-        let seq = self.changed(Subject::Instances);
+        let seq = self.changed(audit.at_ms, Subject::Instances);
         self.push_audit(seq, audit, name.to_owned(), before, after);
     }
 

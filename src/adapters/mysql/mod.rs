@@ -479,7 +479,7 @@ impl RangeStore for MysqlStore {
     }
 
     async fn changes_since(&self, seq: i64) -> Result<Vec<Change>, StoreError> {
-        let sql = "SELECT seq, subject_kind, subject FROM idgen_changes WHERE seq > ? \
+        let sql = "SELECT seq, at_ms, subject_kind, subject FROM idgen_changes WHERE seq > ? \
                    ORDER BY seq LIMIT 1000";
         self.list(sql, (seq,), rows::change).await
     }

@@ -123,8 +123,7 @@ pub fn change(row: &Row) -> Result<Change, StoreError> {
         // understood must not stop the feed, and to look again is harmless.
         _ => Subject::Instances,
     };
-    let seq = column(row, "seq")?;
-    Ok(Change { seq, subject })
+    Ok(Change { seq: column(row, "seq")?, at_ms: column(row, "at_ms")?, subject })
 }
 
 /// A row of `idgen_changes`, as an entry of the audit log.
