@@ -129,8 +129,8 @@ impl Checker {
         runs.iter().for_each(|run| self.add(of, *run, &who));
     }
 
-    /// A call failed.
-    pub fn failed(&mut self, of: usize, error: &Error) {
+    /// A call failed; whether it may have with `CONFLICT`.
+    pub fn failed(&mut self, of: usize, error: &Error, may_conflict: bool) {
         self.calls += 1;
         self.failures += 1;
         let expected = matches!(
@@ -141,7 +141,7 @@ impl Checker {
                 | ErrorCode::Retired
                 | ErrorCode::ClockBackwards
         );
-        if !expected {
+        if !expected && !(may_conflict && error.code == ErrorCode::Conflict) {
             self.violate(format!("{:?}: a call failed with {error:?}", self.types[of].0));
         }
     }

@@ -142,7 +142,11 @@ pub async fn ask(world: &World, up: &Up, of: usize, wish: &Wish) -> Option<Resul
         }
         Err(error) => {
             world.note(format_args!("n{node}.{life} gives no {name}: {}", error.code.as_str()));
-            world.state().checker.failed(of, error);
+            let mut state = world.state();
+            // It cannot tell what it gave with a key that the store has forgotten.
+            let forgot = state.faults.contains_key("store rolled back");
+            let may_conflict = forgot && wish.key.is_some() && kind.is_opaque();
+            state.checker.failed(of, error, may_conflict);
         }
     }
     if world.violation().is_some() {
