@@ -32,6 +32,8 @@ use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 const MAX_TAKE: u64 = 10_000_000;
 /// While nothing is at hand: look again after so long even without news.
 const POLL: Duration = Duration::from_millis(50);
+/// So often who came during a call to the dispatcher is looked after.
+const GLANCE: Duration = Duration::from_millis(50);
 /// After a dispatcher failed: try again after so long.
 const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
@@ -286,8 +288,8 @@ impl Driver {
         Ok(Then::Again)
     }
 
-    /// Does `work`, and meanwhile answers those whose time is up. `None` when
-    /// nobody is left to do it for. The work itself is never cut at the
+    /// Does `work`, and meanwhile answers those whose time is up, in the batch and behind
+    /// it: who came later may have less time. `None` when nobody of the batch is left. The work itself is never cut at the
     /// deadline of one caller: those behind it still want the answer.
     async fn while_somebody_waits<T>(
         &self,
@@ -300,10 +302,13 @@ impl Driver {
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Some(done),
-                () = sleep_until(deadline) => {
+                () = sleep_until(deadline.min(Instant::now() + GLANCE)) => {
                     // A refill that failed is the likelier reason.
                     let slow = unavailable("the Redis instance did not answer in time");
-                    self.expire(batch, Some(&self.entry.supply.error().unwrap_or(slow)));
+                    let reason = self.entry.supply.error().unwrap_or(slow);
+                    self.expire(batch, Some(&reason));
+                    let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+                    self.expire(&mut queue.waiters, Some(&reason));
                 }
             }
         }

@@ -378,6 +378,32 @@ async fn who_waits_with_less_time_left_than_the_first_ends_in_time_too() {
     assert_eq!(first.await.unwrap(), ErrorCode::Unavailable);
 }
 
+/// It comes while the first is served, and has spent most of its time before.
+#[tokio::test(start_paused = true)]
+async fn who_comes_during_a_take_with_less_time_left_ends_in_time_too() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(10, 500)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::from_millis(900));
+    let keyed = tokio::spawn({
+        let node = node.clone();
+        async move {
+            let began = Instant::now();
+            let order = Order { request_key: Some("k"), ..Order::of(1) };
+            (node.next_ids("order", order).await.is_err(), began.elapsed())
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    cluster.network.set_latency(Duration::from_millis(950));
+    // Its take is under way when the other call has looked for its key, and ends late.
+    let first = tokio::spawn(async move { node.next_id("order").await });
+    let (failed, span) = keyed.await.unwrap();
+    assert!(failed);
+    assert!(span <= DEADLINE + Duration::from_millis(60), "{span:?}");
+    first.await.unwrap().unwrap();
+}
+
 /// Calls for ids at a steady pace for `span`; returns how many succeeded of the
 /// calls that began in it, and the longest that one took.
 async fn steady(node: &Arc<Service>, pace: Duration, span: Duration) -> (usize, usize, Duration) {

@@ -140,8 +140,8 @@ impl Checker {
                 | ErrorCode::Overloaded
                 | ErrorCode::Retired
                 | ErrorCode::ClockBackwards
-        );
-        if !expected && !(may_conflict && error.code == ErrorCode::Conflict) {
+        ) || may_conflict && error.code == ErrorCode::Conflict;
+        if !expected {
             self.violate(format!("{:?}: a call failed with {error:?}", self.types[of].0));
         }
     }

@@ -234,11 +234,15 @@ impl RangeStore for Wire {
         let (name, owner) = (request.name.clone(), request.owner.to_owned());
         let target = request.target.map(|(instance, history)| (instance, history.clone()));
         let NextRange { shard, period, usage, floor, .. } = request;
+        let line = self.line.clone();
         on_store!(self, "next_range", |world| {
             let target = target.as_ref().map(|(instance, history)| (*instance, history));
             let request =
                 NextRange { name: &name, shard, period, target, usage, floor, owner: &owner };
             let allocation = world.store.next_range(request).await?;
+            if target.is_none() {
+                world.leased(line.range(&name, shard, allocation.range));
+            }
             world.gave_out(name.to_string(), shard.unwrap_or(0), allocation.range.end());
             if let Some((_, history)) = target {
                 world.recorded(&name, history);
@@ -682,7 +686,9 @@ impl Dispatcher for RedisWire {
         self.drop_forgotten_seal(name).await;
         let name = name.clone();
         let forgets = self.wire.world.mistake == Some(Mistake::TenureSpans) && shard == Some(64);
+        let (world, seen) = (self.wire.world.clone(), self.wire.line.range(&name, shard, range));
         self.call("witness", async move |server| {
+            world.shown(&seen);
             let answer = server.data.witness(&name, shard, range).await;
             if forgets { Ok(Witness::Noted) } else { answer }
         })

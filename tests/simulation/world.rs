@@ -11,7 +11,7 @@ use idgen::adapters::memory::{
     DispatcherSnapshot, MemoryDispatcher, MemoryRangeStore, MemoryWorkerIds, StoreSnapshot,
     WorkerSnapshot,
 };
-use idgen::domain::{History, InstanceId, TypeName};
+use idgen::domain::{History, IdRange, InstanceId, TypeName};
 use idgen::ports::{Clock, Dispatcher};
 use idgen::service::Service;
 use tokio::sync::Notify;
@@ -103,6 +103,18 @@ pub struct LineHealth {
 }
 
 impl Line {
+    /// A range of a node's own, on this line.
+    pub fn range(&self, name: &TypeName, shard: Option<u8>, range: IdRange) -> Unseen {
+        let (node, life) = (self.node, self.life);
+        Unseen {
+            node,
+            life,
+            what: name.to_string(),
+            part: shard.unwrap_or(0),
+            start: range.start(),
+        }
+    }
+
     pub fn is_dead(&self) -> bool {
         self.dead.is_cancelled()
     }
@@ -157,6 +169,19 @@ struct Backup {
 }
 
 /// What is wrong, and what was promised.
+/// A node that no longer shows a range to Redis after so long has dropped it.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+
+/// A range of a node's own: whose, of what, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    pub node: usize,
+    pub life: u32,
+    pub what: String,
+    pub part: u8,
+    pub start: i64,
+}
+
 pub struct State {
     pub trace: Trace,
     pub checker: Checker,
@@ -175,6 +200,9 @@ pub struct State {
     backup: Option<Backup>,
     /// The store went back, and does not know again what it forgot.
     healing: bool,
+    /// Ranges that it gave away again since, which their nodes have not shown to Redis
+    /// yet; until when that is waited for.
+    unseen: Vec<(Unseen, Instant)>,
     /// Where types that were moved are.
     homes: BTreeMap<TypeName, usize>,
     /// What of that the store knows.
@@ -258,6 +286,7 @@ impl World {
             known: BTreeMap::new(),
             backup: None,
             healing: false,
+            unseen: Vec::new(),
             homes: BTreeMap::new(),
             known_homes: BTreeMap::new(),
             moves: BTreeMap::new(),
@@ -453,6 +482,23 @@ impl World {
         self.look_whether_healed(state);
     }
 
+    /// A node was given a range of its own. Where the store went back, the range may have
+    /// been given out before, which Redis knows.
+    pub fn leased(&self, of: Unseen) {
+        let mut state = self.state();
+        let given = state.highest.get(&(of.what.clone(), of.part));
+        if state.healing && given.is_some_and(|end| *end > of.start) {
+            state.unseen.push((of, Instant::now() + FORGOTTEN_AFTER));
+        }
+    }
+
+    /// A node showed a range to Redis.
+    pub fn shown(&self, of: &Unseen) {
+        let mut state = self.state();
+        state.unseen.retain(|(unseen, _)| unseen != of);
+        self.look_whether_healed(state);
+    }
+
     /// The end of what was given out came back, from `start` on.
     pub fn came_back(&self, what: String, part: u8, start: i64) {
         let mut state = self.state();
@@ -496,11 +542,14 @@ impl World {
 
     fn look_whether_healed(&self, mut state: std::sync::MutexGuard<'_, State>) {
         let knows = |state: &State| {
+            let now = Instant::now();
             state.homes == state.known_homes
+                && state.unseen.iter().all(|(_, until)| *until <= now)
                 && state.highest.iter().all(|(k, end)| state.known.get(k) >= Some(end))
         };
         if state.healing && knows(&state) {
             state.healing = false;
+            state.unseen.clear();
             drop(state);
             self.note(format_args!("the store knows everything again"));
         }
