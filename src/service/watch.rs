@@ -95,19 +95,18 @@ async fn follow_feed(parts: Arc<Parts>, mut seen: Option<Change>) {
 async fn catch_up(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), StoreError> {
     // What was read before this look must be in the feed by now.
     let ahead = parts.catalogue.take_ahead();
-    let caught_up = follow(parts, seen).await;
-    let confirmed = match caught_up {
-        Ok(()) => confirm(parts, &ahead).await,
-        error => error.map(|()| true),
-    };
-    match confirmed {
-        Ok(true) => Ok(()),
-        Ok(false) => begin_anew(parts, seen).await,
-        Err(error) => {
-            parts.catalogue.put_back_ahead(ahead);
-            Err(error)
+    let caught_up = async {
+        follow(parts, seen).await?;
+        match confirm(parts, &ahead).await? {
+            true => Ok(()),
+            false => begin_anew(parts, seen).await,
         }
+    };
+    let caught_up = caught_up.await;
+    if caught_up.is_err() {
+        parts.catalogue.put_back_ahead(ahead);
     }
+    caught_up
 }
 
 async fn follow(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), StoreError> {

@@ -160,6 +160,24 @@ async fn what_the_store_forgot_before_the_feed_told_of_it_is_forgotten() {
     }
 }
 
+/// Whichever call to the store fails while the node notices that, it notices in the end.
+#[tokio::test(start_paused = true)]
+async fn one_failed_call_does_not_hide_that_the_store_went_back() {
+    for served in 0..12 {
+        let cluster = Cluster::new().await;
+        cluster.create(&small(100, 100)).await;
+        let node = cluster.node("a").await;
+        node.next_id("order").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let backup = cluster.store.snapshot();
+        node.set_retired("order", true, "operator").await.unwrap();
+        cluster.store.restore(backup);
+        cluster.store.set_fault(StoreFault::Once(served));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        node.next_id("order").await.unwrap_or_else(|e| panic!("after {served} calls: {e}"));
+    }
+}
+
 /// As many changes as were lost follow at once, so that the feed goes on from the same
 /// number: the change of that number is another.
 #[tokio::test(start_paused = true)]

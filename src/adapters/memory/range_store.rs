@@ -34,6 +34,8 @@ pub enum StoreFault {
     /// `next_range`, `give_back` and `rotate_key` do what they are asked, and
     /// then fail: the outcome is unknown.
     LostAnswer,
+    /// So many calls are served, the next one fails, and those after it are served.
+    Once(u32),
 }
 
 /// The whole store behind one lock, which is its transaction.
@@ -100,9 +102,25 @@ impl MemoryRangeStore {
         *self.fault.lock().expect("never poisoned")
     }
 
+    /// The fault that the next call meets.
+    fn fault_of_next(&self) -> StoreFault {
+        let mut fault = self.fault.lock().expect("never poisoned");
+        match *fault {
+            StoreFault::Once(0) => {
+                *fault = StoreFault::None;
+                StoreFault::Down
+            }
+            StoreFault::Once(served) => {
+                *fault = StoreFault::Once(served - 1);
+                *fault
+            }
+            other => other,
+        }
+    }
+
     pub(super) async fn pass(&self) -> Result<(), StoreError> {
-        match self.fault() {
-            StoreFault::None | StoreFault::LostAnswer => Ok(()),
+        match self.fault_of_next() {
+            StoreFault::None | StoreFault::LostAnswer | StoreFault::Once(_) => Ok(()),
             StoreFault::Down => Err(StoreError::Unavailable("down for a test".to_owned())),
             StoreFault::Silent => {
                 // As an adapter with a time limit of its own.

@@ -73,7 +73,7 @@ impl MemoryWorkerIds {
 
     async fn pass(&self) -> Result<(), StoreError> {
         match self.fault() {
-            StoreFault::None | StoreFault::LostAnswer => Ok(()),
+            StoreFault::None | StoreFault::LostAnswer | StoreFault::Once(_) => Ok(()),
             StoreFault::Down => Err(StoreError::Unavailable("down for a test".to_owned())),
             StoreFault::Silent => {
                 // As an adapter with a time limit of its own.
