@@ -1,6 +1,6 @@
 //! Sends an answer as JSON, with ids as numbers or as text.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -53,11 +53,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> 
             return Problem::from(error).into_response();
         }
     };
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        // Ids and states must come from the service, each time.
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, headers, text).into_response()
 }
 

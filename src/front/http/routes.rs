@@ -7,7 +7,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use prometheus::{Encoder, Registry, TextEncoder};
 
@@ -16,10 +16,11 @@ use super::auth::{Access, require_token};
 use super::codes::Fault;
 use super::extract::{MAX_BODY, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
+use super::page::{Built, Page};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, headers, instances, issue, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -37,6 +38,7 @@ impl<A> Clone for Shared<A> {
 
 /// Every address of the HTTP side.
 pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
+    let page = Arc::new(Page::of::<Built>());
     let admin = Router::new()
         .route("/types", get(types::list::<A>).post(types::create::<A>))
         .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
@@ -66,16 +68,24 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .layer(DefaultBodyLimit::max(MAX_BODY))
         // Last, so that it stands before all of the above: without the token
         // not even an unknown address is told from a known one.
-        .layer(middleware::from_fn_with_state(access, require_token));
+        .layer(middleware::from_fn_with_state(access, require_token))
+        .layer(middleware::from_fn(headers::no_store));
     Router::new()
-        .route("/", get(page))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready::<A>))
         .route("/metrics", get(metrics::<A>))
         .nest("/api/v1", admin)
-        .fallback(no_route)
+        .layer(headers::compression())
+        .fallback(move |request: Request| async move {
+            let answer = page.answer(&request);
+            match answer {
+                Some(answer) => answer,
+                None => no_route(request.uri().clone()).await.into_response(),
+            }
+        })
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
+        .layer(middleware::from_fn(headers::secure))
         .with_state(Shared { api, registry })
 }
 
@@ -117,17 +127,6 @@ async fn no_method(method: Method) -> Problem {
     Problem::fault(
         Fault::Method,
         format!("{method} is not known here; the header Allow lists what is"),
-    )
-}
-
-/// Says what is here. The admin page comes later.
-async fn page() -> Html<&'static str> {
-    Html(
-        "<!doctype html><html lang=\"en\"><title>IdGen</title><h1>IdGen</h1><ul>\
-         <li><a href=\"/healthz\">/healthz</a>: the process lives\
-         <li><a href=\"/readyz\">/readyz</a>: the node takes requests\
-         <li><a href=\"/metrics\">/metrics</a>: Prometheus metrics\
-         <li>/api/v1: the admin API, with a token (docs/admin-api.md)</ul></html>\n",
     )
 }
 
