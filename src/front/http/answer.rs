@@ -3,6 +3,7 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,8 +11,9 @@ use super::problem::Problem;
 use crate::domain::{Error, ErrorCode};
 
 /// How ids look in an answer: the query `ids`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(super) enum IdForm {
     /// As numbers.
     #[default]
@@ -21,7 +23,7 @@ pub(super) enum IdForm {
 }
 
 /// The fields whose values are ids.
-const ID_FIELDS: [&str; 13] = [
+pub(super) const ID_FIELDS: [&str; 13] = [
     "first_id",
     "next_id",
     "max_id",

@@ -18,6 +18,8 @@ pub mod kind_schema;
 pub mod log_schema;
 pub mod migration_schema;
 mod migrations;
+mod openapi;
+mod operations;
 mod page;
 mod patience;
 mod problem;
