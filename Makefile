@@ -3,14 +3,20 @@
 
 CARGO ?= cargo
 
-.PHONY: run build test test-deps check unit simulate chaos fuzz hostile bench clean
+.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
 	./target/release/idgen serve
 
+## Without the page where it cannot be built, as on a machine without Node.js.
 build:
+	@$(MAKE) --no-print-directory page || echo "make build: going on without a new admin page"
 	$(CARGO) build --release --locked
+
+## The admin page, which the program takes from web-admin/dist.
+page:
+	@scripts/build-page.sh
 
 ## Installs what the tests need, then runs every check and every test.
 test: test-deps check unit

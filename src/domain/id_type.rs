@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::options::number_of;
@@ -14,7 +15,7 @@ use super::{
 };
 
 /// How the ids of a type are handed out (design.md §2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Redis hands out, through any node: unique, and in one order across the cluster.
@@ -58,7 +59,7 @@ impl fmt::Display for Mode {
 }
 
 /// Whether a type hands out ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Hands out ids.
@@ -165,6 +166,13 @@ impl TypeSpec {
     /// Longest range that a type may ask for. Redis scripts compute lengths in
     /// doubles, which are exact up to 2^53; this leaves room for sums.
     pub const LONGEST_RANGE: i64 = 1_000_000_000_000;
+
+    /// Longest time that one range may be meant to last, in milliseconds: a day.
+    pub const MAX_LOAD_INTERVAL_MS: i64 = 86_400_000;
+    /// Shortest life of a refill's lock, in milliseconds.
+    pub const MIN_LOCK_TTL_MS: i64 = 1_000;
+    /// Longest life of a refill's lock, in milliseconds.
+    pub const MAX_LOCK_TTL_MS: i64 = 600_000;
 
     /// A strict type called `name` with every default.
     pub fn new(name: TypeName) -> Self {
@@ -479,8 +487,8 @@ fn check_sizes(
 ) -> Result<(), Error> {
     within("min_range", min_range, 1, TypeSpec::LONGEST_RANGE)?;
     within("max_range", max_range, min_range, TypeSpec::LONGEST_RANGE)?;
-    within("load_interval_ms", load_interval_ms, 1, 86_400_000)?;
-    within("lock_ttl_ms", lock_ttl_ms, 1_000, 600_000)
+    within("load_interval_ms", load_interval_ms, 1, TypeSpec::MAX_LOAD_INTERVAL_MS)?;
+    within("lock_ttl_ms", lock_ttl_ms, TypeSpec::MIN_LOCK_TTL_MS, TypeSpec::MAX_LOCK_TTL_MS)
 }
 
 fn check_prefix(prefix: &str) -> Result<(), Error> {

@@ -17,6 +17,9 @@ impl TypeName {
     /// Longest legal name, in characters.
     pub const MAX_LEN: usize = 128;
 
+    /// The rule as a regular expression, for descriptions of interfaces.
+    pub const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+
     /// Checks `text` against the rule. The error names the field `name`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if Self::is_legal(text) {

@@ -12,6 +12,7 @@
 //! for a plain type they are the same. That is why a type that wraps around,
 //! hides its volume or restarts every day keeps every promise of the plain one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ use super::snowflake::Layout;
 use super::{Error, IdRange, Mode, TypeSpec};
 
 /// What happens at the highest id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AtLimit {
     /// Calls fail with `EXHAUSTED`.
@@ -34,7 +35,7 @@ pub enum AtLimit {
 }
 
 /// What a strict type does while its Redis instance is out of reach.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnRedisLoss {
     /// Calls fail with `UNAVAILABLE`.
@@ -46,13 +47,14 @@ pub enum OnRedisLoss {
 }
 
 /// A keyed permutation of the ids (see [`super::opaque`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opaque {
     /// Into how many equal slices the ids `1..=max_id` are cut, 1 to 1 024.
     /// Each is permuted by itself, in order, so the key can be changed at each
     /// border without repeating an id.
     #[serde(default = "Opaque::default_slices")]
+    #[schemars(range(min = 1, max = Opaque::MAX_SLICES))]
     pub slices: u16,
 }
 
@@ -76,12 +78,14 @@ impl Default for Opaque {
 
 /// The share of the ids that one of several independent range stores issues:
 /// `id = position × count + site`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sites {
     /// How many sites there can ever be, 2 to 1 024; the same at every site.
+    #[schemars(range(min = 2, max = Sites::MAX_COUNT))]
     pub count: u16,
     /// Which one this range store is, from 0; different at every site.
+    #[schemars(range(min = 0, max = Sites::MAX_COUNT - 1))]
     pub site: u16,
 }
 
@@ -96,8 +100,8 @@ impl Sites {
     }
 }
 
-/// See the module. The default is a plain sequence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What a type is beyond a plain sequence, which is the default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypeOptions {
     /// What happens at `max_id`.
@@ -106,9 +110,10 @@ pub struct TypeOptions {
     /// What happens without Redis. Strict types only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_redis_loss: OnRedisLoss,
-    /// How ids are written as text (see [`super::format`]); without it, prefix
-    /// and decimal number.
+    /// How ids are written as text, such as `{prefix}{date:yyMMdd}{seq:06}`; without
+    /// it, prefix and decimal number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeOptions::MAX_FORMAT))]
     pub format: Option<String>,
     /// The number restarts with each period; the format must hold the date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +126,7 @@ pub struct TypeOptions {
     pub opaque: Option<Opaque>,
     /// Sharded types only, and needed there: the lowest 8 bits of every id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = TypeOptions::MAX_APP_ID))]
     pub app_id: Option<i64>,
     /// Snowflake types only; Leaf's layout if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,13 +9,14 @@
 //! of one worker id never overlap, so no two holders ever use the same unit,
 //! whatever the epoch and the unit of a type are.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::id_type::within;
 
 /// The unit of the time in an id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TimeUnit {
     /// Milliseconds.
     #[default]
@@ -37,19 +38,23 @@ impl TimeUnit {
 }
 
 /// How the 63 bits of an id are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Layout {
     /// Bits of the time since the epoch, 28 to 53.
+    #[schemars(range(min = 28, max = 53))]
     pub time_bits: u8,
     /// Bits of the worker id, 1 to 20.
+    #[schemars(range(min = 1, max = 20))]
     pub worker_bits: u8,
     /// Bits of the sequence within one unit of time, 1 to 24.
+    #[schemars(range(min = 1, max = 24))]
     pub sequence_bits: u8,
     /// The unit of the time.
     pub unit: TimeUnit,
     /// Time zero, in milliseconds of the Unix epoch; from 0 to
     /// [`Layout::LATEST_EPOCH_MS`], and in the past when the type is made.
+    #[schemars(range(min = 0, max = Layout::LATEST_EPOCH_MS))]
     pub epoch_ms: i64,
 }
 

@@ -22,6 +22,9 @@ pub const MAX_LEASE_MS: i64 = 86_400_000;
 pub const REQUEST_KEY_LIFE: Duration = Duration::from_secs(600);
 /// The longest request key, in bytes.
 pub const MAX_REQUEST_KEY: usize = 128;
+/// The longest text of an id that is decoded, in bytes. Formats make shorter ones: 255
+/// characters, the prefix of up to 256 bytes perhaps many times among them.
+pub const MAX_ID_TEXT: usize = 8_192;
 /// The longest gate pass, in bytes.
 pub const MAX_GATE_PASS: usize = 1_024;
 

@@ -3,16 +3,12 @@
 use tokio::time::timeout_at;
 
 use super::Parts;
-use super::api::Decoded;
+use super::api::{Decoded, MAX_ID_TEXT};
 use super::catalogue::{Settings, Source, Writing};
 use crate::domain::format::DateParts;
 use crate::domain::options::{number_of, period_of, position_in};
 use crate::domain::snowflake::Layout;
 use crate::domain::{Error, ErrorCode, Mode, TypeRecord};
-
-/// Longest text that is looked at, in bytes. Formats make shorter ones: 255
-/// characters, the prefix of up to 256 bytes perhaps many times among them.
-const MAX_TEXT: usize = 8_192;
 
 /// Clocks of nodes and of the store are not further apart, where anybody looks
 /// after them.
@@ -29,8 +25,8 @@ enum Read {
 impl Parts {
     /// See [`IdApi::decode`](super::api::IdApi::decode).
     pub(super) async fn decode(&self, name: &str, id: &str) -> Result<Decoded, Error> {
-        if id.len() > MAX_TEXT {
-            return Err(invalid(format!("id has {} bytes; the limit is {MAX_TEXT}", id.len())));
+        if id.len() > MAX_ID_TEXT {
+            return Err(invalid(format!("id has {} bytes; the limit is {MAX_ID_TEXT}", id.len())));
         }
         let deadline = self.deadline();
         let entry = self.find(name, deadline).await?;

@@ -1,8 +1,9 @@
 //! Sends an answer as JSON, with ids as numbers or as text.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,8 +11,9 @@ use super::problem::Problem;
 use crate::domain::{Error, ErrorCode};
 
 /// How ids look in an answer: the query `ids`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(super) enum IdForm {
     /// As numbers.
     #[default]
@@ -21,7 +23,7 @@ pub(super) enum IdForm {
 }
 
 /// The fields whose values are ids.
-const ID_FIELDS: [&str; 13] = [
+pub(super) const ID_FIELDS: [&str; 13] = [
     "first_id",
     "next_id",
     "max_id",
@@ -53,11 +55,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> 
             return Problem::from(error).into_response();
         }
     };
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        // Ids and states must come from the service, each time.
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, headers, text).into_response()
 }
 

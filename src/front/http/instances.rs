@@ -9,17 +9,47 @@ use axum::response::{IntoResponse, Response};
 use super::answer::{IdForm, json};
 use super::auth::Actor;
 use super::extract::{JsonBody, Name};
+use super::operations::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::{
     CheckJson, InstanceJson, ListJson, NewInstance, TestInstance, checked_instance,
 };
-use crate::domain::Error;
+use crate::domain::access::Role;
+use crate::domain::{Error, ErrorCode};
 use crate::service::admin::{AdminApi, InstanceStatus, InstanceTarget};
 
 type Answer = Result<Response, Problem>;
 
-pub(super) async fn list<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
+/// The operations about Redis instances.
+pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+    use ErrorCode::{AlreadyExists, Conflict, UnknownInstance};
+    vec![
+        get("listInstances", "/redis-instances", Role::View, list::<A>)
+            .about("Lists the Redis instances", "With how they answer now, under `check`.")
+            .answers::<ListJson<InstanceJson>>(200, "The instances, by number."),
+        post("addInstance", "/redis-instances", Role::Administer, add::<A>)
+            .about(
+                "Registers a Redis instance",
+                "Its connection is tested first, unless `test` is false.",
+            )
+            .answers::<InstanceJson>(201, "The instance.")
+            .refuses(&[AlreadyExists]),
+        post("testInstance", "/redis-instances/test", Role::Administer, test::<A>)
+            .about("Tries the connection of a Redis instance", "A failure to connect is an answer.")
+            .answers::<CheckJson>(200, "Whether it answers, and why not.")
+            .refuses(&[UnknownInstance]),
+        delete("removeInstance", "/redis-instances/{name}", Role::Administer, remove::<A>)
+            .about(
+                "Removes a Redis instance",
+                "One that no type is assigned to or on its way to, and that no other is drained to.",
+            )
+            .answers_nothing(204, "It is removed.")
+            .refuses(&[UnknownInstance, Conflict]),
+    ]
+}
+
+async fn list<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
     let instances = app.api.instances().await?;
     let names: BTreeMap<_, _> =
         instances.iter().map(|i| (i.record.id.0, i.record.name.clone())).collect();
@@ -34,7 +64,7 @@ pub(super) async fn list<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
     Ok(json(StatusCode::OK, &list, IdForm::Number))
 }
 
-pub(super) async fn add<A: AdminApi>(
+async fn add<A: AdminApi>(
     State(app): State<Shared<A>>,
     Actor(actor): Actor,
     JsonBody(body): JsonBody<NewInstance>,
@@ -45,7 +75,7 @@ pub(super) async fn add<A: AdminApi>(
     Ok(json(StatusCode::CREATED, &answer, IdForm::Number))
 }
 
-pub(super) async fn test<A: AdminApi>(
+async fn test<A: AdminApi>(
     State(app): State<Shared<A>>,
     JsonBody(body): JsonBody<TestInstance>,
 ) -> Answer {
@@ -65,7 +95,7 @@ pub(super) async fn test<A: AdminApi>(
     Ok(json(StatusCode::OK, &CheckJson::from(check), IdForm::Number))
 }
 
-pub(super) async fn remove<A: AdminApi>(
+async fn remove<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     Actor(actor): Actor,

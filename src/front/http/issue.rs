@@ -5,17 +5,23 @@ use std::ops::RangeInclusive;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{IdForm, json};
 use super::extract::{Name, NoBody, QueryOf};
 use super::kind_schema::{DecodedJson, LeaseJson, TextsJson};
+use super::operations::{Operation, get, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::IdsJson;
+use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
-use crate::service::api::{MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order};
+use crate::service::api::{
+    MAX_COUNT, MAX_GATE_PASS, MAX_ID_TEXT, MAX_LEASE, MAX_LEASE_MS, MAX_REQUEST_KEY, MAX_TEXTS,
+    MIN_LEASE_MS, Order,
+};
 
 type Answer = Result<Response, Problem>;
 
@@ -24,8 +30,9 @@ type Answer = Result<Response, Problem>;
 const AT_A_STRETCH: i64 = 1_000;
 
 /// In which form ids are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum As {
     /// As numbers.
     #[default]
@@ -34,36 +41,87 @@ enum As {
     Text,
 }
 
-#[derive(Deserialize)]
+/// How many ids, and which.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+struct Wanted {
+    /// How many ids; 1 unless told. With `as=text`, at most 10 000.
+    #[schemars(range(min = 1, max = MAX_COUNT))]
     count: Option<i64>,
+    /// Chooses the shard of a sharded type, which needs one. At most 1 024 bytes.
+    #[schemars(length(max = MAX_GATE_PASS))]
     gate_pass: Option<String>,
+    /// The same key gives the same ids again, for 10 minutes.
+    #[schemars(length(max = MAX_REQUEST_KEY), pattern("^[!-~]*$"))]
     request_key: Option<String>,
+    /// As numbers, or as text in the type's format.
     #[serde(default, rename = "as")]
     form: As,
+    /// How ids are written in the answer.
     #[serde(default)]
     ids: IdForm,
 }
 
-#[derive(Deserialize)]
+/// How many ids, and for how long.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Lease {
+struct Lease {
+    /// How many ids at most.
+    #[schemars(required, range(min = 1, max = MAX_LEASE))]
     count: Option<i64>,
+    /// For how long they may be handed out, in milliseconds from when the request is
+    /// sent.
+    #[schemars(required, range(min = MIN_LEASE_MS, max = MAX_LEASE_MS))]
     ttl_ms: Option<i64>,
+    /// How ids are written in the answer.
     #[serde(default)]
     ids: IdForm,
 }
 
-#[derive(Deserialize)]
+/// Which id.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Told {
+struct Told {
+    /// A number, or a text of the type's format.
+    #[schemars(required, length(min = 1, max = MAX_ID_TEXT))]
     id: Option<String>,
+    /// How ids are written in the answer.
     #[serde(default)]
     ids: IdForm,
 }
 
-pub(super) async fn ids<A: AdminApi>(
+/// The operations that hand out ids, or tell about one.
+pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+    use ErrorCode::{ClockBackwards, Conflict, Exhausted, Retired, UnknownType};
+    vec![
+        post("issueIds", "/types/{name}/ids", Role::Operate, ids::<A>)
+            .about("Hands out ids", "In the order in which they were issued, to nobody else.")
+            .answers::<Issued>(200, "The ids, as numbers or as texts.")
+            .refuses(&[UnknownType, Retired, Exhausted, Conflict, ClockBackwards]),
+        post("leaseRange", "/types/{name}/lease", Role::Operate, lease::<A>)
+            .about(
+                "Gives ids to the caller to hand out by itself",
+                "Segment types with ids in order only. What is left at the end is lost.",
+            )
+            .answers::<LeaseJson>(200, "The ids: `first`, `first + step`, and so on.")
+            .refuses(&[UnknownType, Retired, Exhausted, Conflict]),
+        get("decodeId", "/types/{name}/decode", Role::View, decode::<A>)
+            .about("Says what an id tells", "When, which node, which range, shard, worker.")
+            .answers::<DecodedJson>(200, "What it tells; what it does not is left out.")
+            .refuses(&[UnknownType]),
+    ]
+}
+
+/// What [`ids`] answers.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "says in the document what the handler answers")]
+enum Issued {
+    Ids(IdsJson),
+    Texts(TextsJson),
+}
+
+async fn ids<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Wanted>,
@@ -101,7 +159,7 @@ pub(super) async fn ids<A: AdminApi>(
     }
 }
 
-pub(super) async fn lease<A: AdminApi>(
+async fn lease<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Lease>,
@@ -113,7 +171,7 @@ pub(super) async fn lease<A: AdminApi>(
     Ok(json(StatusCode::OK, &LeaseJson::of(name, lease), query.ids))
 }
 
-pub(super) async fn decode<A: AdminApi>(
+async fn decode<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Told>,

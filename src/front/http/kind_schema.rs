@@ -1,12 +1,14 @@
 //! The JSON of what goes beyond plain ids: texts, leases, decoded ids, and what a
 //! node holds for itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::Mode;
 use crate::service::api::{Decoded, LocalSupply, RangeLease};
 
 /// Ids as text, for the caller alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextsJson {
     /// The type.
     pub name: String,
@@ -15,17 +17,18 @@ pub struct TextsJson {
 }
 
 /// Ids that the caller may hand out by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseJson {
     /// The type.
     pub name: String,
-    /// See [`RangeLease::first`].
+    /// The first id.
     pub first: i64,
-    /// See [`RangeLease::count`].
+    /// How many ids; at least 1, perhaps fewer than asked for.
     pub count: i64,
-    /// See [`RangeLease::step`].
+    /// From one id to the next; 1, or the number of sites.
     pub step: i64,
-    /// See [`RangeLease::ttl_ms`].
+    /// For how long they may be handed out, in milliseconds from when the call was
+    /// sent. What is left then is lost.
     pub ttl_ms: i64,
 }
 
@@ -38,48 +41,50 @@ impl LeaseJson {
 }
 
 /// What an id tells. What it does not tell is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DecodedJson {
-    /// See [`Decoded::id_type`].
+    /// The type.
     pub id_type: String,
-    /// See [`Decoded::mode`].
+    /// Its mode.
+    #[schemars(with = "Mode")]
     pub mode: String,
-    /// See [`Decoded::id`].
+    /// The number, where the id is one; a calendar series has texts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
-    /// See [`Decoded::text`].
+    /// The text, as the type's format writes it.
     pub text: String,
-    /// See [`Decoded::position`].
+    /// Its place in the sequence; none for a snowflake id. With a period, the number
+    /// within it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<i64>,
-    /// See [`Decoded::period`].
+    /// The first day of the period, as `2026-11-21`, of a calendar series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// See [`Decoded::shard`].
+    /// The shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<u8>,
-    /// See [`Decoded::app_id`].
+    /// The app id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_id: Option<i64>,
-    /// See [`Decoded::worker`].
+    /// The worker id of a snowflake id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<i64>,
-    /// See [`Decoded::sequence`].
+    /// The sequence within its unit of time of a snowflake id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<i64>,
-    /// See [`Decoded::at_ms`].
+    /// When: the time in a snowflake id, else when its range was allocated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<i64>,
-    /// See [`Decoded::node`].
+    /// Which node issued it, or got its range, as far as the store knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// See [`Decoded::range_first`].
+    /// The first position of its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_first: Option<i64>,
-    /// See [`Decoded::range_count`].
+    /// The length of its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_count: Option<i64>,
-    /// See [`Decoded::issued`].
+    /// Whether it can have been issued; false for an id that lies ahead.
     pub issued: bool,
 }
 
@@ -123,19 +128,19 @@ impl From<Decoded> for DecodedJson {
 }
 
 /// What the node that answers holds of a type.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LocalJson {
-    /// See [`LocalSupply::left`].
+    /// Ids at hand.
     pub left: u64,
-    /// See [`LocalSupply::ranges`].
+    /// Ranges at hand, the one in use included.
     pub ranges: u64,
-    /// See [`LocalSupply::ahead`].
+    /// How many ranges the node keeps ahead now.
     pub ahead: u64,
-    /// See [`LocalSupply::rate`].
+    /// Ids per second, as last measured here.
     pub rate: Option<f64>,
-    /// See [`LocalSupply::runway_s`].
+    /// How long they last at this rate, in seconds.
     pub runway_s: Option<f64>,
-    /// See [`LocalSupply::worker`].
+    /// The worker id in use, of a snowflake type.
     pub worker: Option<i64>,
 }
 

@@ -1,5 +1,6 @@
 //! The JSON of logs and of the node's state.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::ports::{AuditEntry, RangeLogEntry};
 use crate::service::api::{NodeStatus, PartStatus};
 
 /// An entry of the range log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RangeLogJson {
     /// The first position.
     pub start: i64,
@@ -41,7 +42,7 @@ impl From<RangeLogEntry> for RangeLogJson {
 }
 
 /// An entry of the audit log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditJson {
     /// Its number.
     pub seq: i64,
@@ -96,7 +97,7 @@ fn redact(value: &mut Value) {
 }
 
 /// A part that the node depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartJson {
     /// `store`, or the name of a Redis instance.
     pub name: String,
@@ -120,7 +121,7 @@ impl From<PartStatus> for PartJson {
 }
 
 /// The state of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeJson {
     /// The id of the node.
     pub node: String,
@@ -153,7 +154,7 @@ impl From<NodeStatus> for NodeJson {
 }
 
 /// Whether a node takes requests, and why not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadyJson {
     /// Whether it takes requests.
     pub ready: bool,

@@ -1,17 +1,20 @@
 //! The JSON of migrations between Redis instances, for the server and for the client
 //! commands.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{DispatcherJson, TypeJson};
-use crate::domain::Seal;
+use crate::domain::{Seal, TypeName};
 use crate::service::admin::{Migrated, MigrationPlan, Place};
 
 /// Where to move a type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{"to": "main"}]))]
 pub struct MoveType {
     /// Name or number of the Redis instance.
+    #[schemars(length(max = TypeName::MAX_LEN))]
     pub to: String,
     /// Whether the old instance, which is out of reach for good, is not asked.
     #[serde(default)]
@@ -19,15 +22,17 @@ pub struct MoveType {
 }
 
 /// Where the types of an instance go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{"to": "main"}]))]
 pub struct DrainTo {
     /// Name or number of the other instance.
+    #[schemars(length(max = TypeName::MAX_LEN))]
     pub to: String,
 }
 
 /// A Redis instance that is named by something else.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceRefJson {
     /// Its number.
     pub id: i64,
@@ -36,9 +41,9 @@ pub struct InstanceRefJson {
 }
 
 /// What closes a type on the Redis instance that it leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SealJson {
-    /// See [`Seal::generation`].
+    /// Which migration of the type it was.
     pub generation: i64,
     /// Number of the Redis instance that the type goes to.
     pub target: i64,
@@ -51,7 +56,7 @@ impl From<Seal> for SealJson {
 }
 
 /// One end of a migration that was planned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceJson {
     /// Number of the Redis instance. Not called `id`, which is text where ids are.
     pub instance: i64,
@@ -78,7 +83,7 @@ impl From<Place> for PlaceJson {
 }
 
 /// What a migration would do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanJson {
     /// The type as it is.
     pub record: TypeJson,
@@ -86,9 +91,10 @@ pub struct PlanJson {
     pub from: PlaceJson,
     /// Where it would go.
     pub to: PlaceJson,
-    /// See [`MigrationPlan::rest`].
+    /// Ids that are published and not taken yet.
     pub rest: u64,
-    /// See [`MigrationPlan::keeps_rest`].
+    /// Whether these would go on being handed out on the new instance; else they
+    /// are burnt, and a new range is allocated.
     pub keeps_rest: bool,
     /// What stands in the way, in words.
     pub problems: Vec<String>,
@@ -108,13 +114,13 @@ impl From<MigrationPlan> for PlanJson {
 }
 
 /// A migration that ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MigratedJson {
     /// The type, on its new instance.
     pub record: TypeJson,
-    /// See [`Migrated::kept`].
+    /// Ids that went along.
     pub kept: u64,
-    /// See [`Migrated::burnt`].
+    /// Ids that were left behind, and are burnt.
     pub burnt: u64,
     /// How long all of it took, in milliseconds.
     pub took_ms: u64,

@@ -3,17 +3,20 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answer::{IdForm, json};
 use super::auth::Actor;
 use super::extract::{JsonBody, Name, NoBody, QueryOf};
 use super::migration_schema::{DrainTo, InstanceRefJson, MigratedJson, MoveType, PlanJson};
+use super::operations::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::{InstanceJson, ListJson, TypeJson};
 use super::types::Plain;
-use crate::domain::InstanceRecord;
+use crate::domain::access::Role;
+use crate::domain::{ErrorCode, InstanceRecord, TypeName};
 use crate::service::admin::AdminApi;
 
 type Answer = Result<Response, Problem>;
@@ -21,15 +24,62 @@ type Answer = Result<Response, Problem>;
 /// As many as [`AdminApi::migrations`] answers at most.
 const MOST: usize = 1_000;
 
-#[derive(Deserialize)]
+/// Where a type would go.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Target {
+struct Target {
+    /// Name or number of the Redis instance.
+    #[schemars(length(max = TypeName::MAX_LEN))]
     to: String,
+    /// How ids are written in the answer.
     #[serde(default)]
     ids: IdForm,
 }
 
-pub(super) async fn plan<A: AdminApi>(
+/// The operations that move types between Redis instances.
+pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+    use ErrorCode::{Conflict, Retired, UnknownInstance, UnknownType};
+    vec![
+        get("planMigration", "/types/{name}/migration", Role::View, plan::<A>)
+            .about(
+                "Tells what moving a type would do",
+                "Changes nothing. `problems` says what stands in the way.",
+            )
+            .answers::<PlanJson>(200, "What would happen.")
+            .refuses(&[UnknownType, UnknownInstance]),
+        post("migrateType", "/types/{name}/migration", Role::Operate, migrate::<A>)
+            .about(
+                "Moves a type to another Redis instance",
+                "While it is in use: callers wait for a moment, and order holds. With `abandon` \
+                 the old instance is not asked.",
+            )
+            .answers::<MigratedJson>(200, "What became of the ids that were published.")
+            .refuses(&[UnknownType, UnknownInstance, Conflict, Retired]),
+        delete("undoMigration", "/types/{name}/migration", Role::Operate, undo::<A>)
+            .about(
+                "Undoes the migration that is under way",
+                "If none is, moves the type back to where it came from.",
+            )
+            .answers::<TypeJson>(200, "The type as it is now.")
+            .refuses(&[UnknownType, UnknownInstance, Conflict, Retired]),
+        get("listMigrations", "/migrations", Role::View, list::<A>)
+            .about("Lists the types that are on their way", "At most 1 000.")
+            .answers::<ListJson<TypeJson>>(200, "The types, by name."),
+        post("drainInstance", "/redis-instances/{name}/drain", Role::Operate, drain::<A>)
+            .about(
+                "Moves all types of a Redis instance to another",
+                "Answers at once; `types` of the instance tells how many are left.",
+            )
+            .answers::<InstanceJson>(200, "The instance as it is now.")
+            .refuses(&[UnknownInstance, Conflict]),
+        delete("endDrain", "/redis-instances/{name}/drain", Role::Operate, end_drain::<A>)
+            .about("Ends a drain", "What was moved stays where it is.")
+            .answers::<InstanceJson>(200, "The instance as it is now.")
+            .refuses(&[UnknownInstance, Conflict]),
+    ]
+}
+
+async fn plan<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Target>,
@@ -38,7 +88,7 @@ pub(super) async fn plan<A: AdminApi>(
     Ok(json(StatusCode::OK, &PlanJson::from(plan), query.ids))
 }
 
-pub(super) async fn migrate<A: AdminApi>(
+async fn migrate<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Plain>,
@@ -49,7 +99,7 @@ pub(super) async fn migrate<A: AdminApi>(
     Ok(json(StatusCode::OK, &MigratedJson::from(moved), query.ids))
 }
 
-pub(super) async fn undo<A: AdminApi>(
+async fn undo<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Plain>,
@@ -60,17 +110,14 @@ pub(super) async fn undo<A: AdminApi>(
     Ok(json(StatusCode::OK, &TypeJson::from(record), query.ids))
 }
 
-pub(super) async fn list<A: AdminApi>(
-    State(app): State<Shared<A>>,
-    QueryOf(query): QueryOf<Plain>,
-) -> Answer {
+async fn list<A: AdminApi>(State(app): State<Shared<A>>, QueryOf(query): QueryOf<Plain>) -> Answer {
     let moving = app.api.migrations().await?;
     let more = moving.len() >= MOST;
     let list = ListJson::<TypeJson> { items: moving.into_iter().map(Into::into).collect(), more };
     Ok(json(StatusCode::OK, &list, query.ids))
 }
 
-pub(super) async fn drain<A: AdminApi>(
+async fn drain<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     Actor(actor): Actor,
@@ -80,7 +127,7 @@ pub(super) async fn drain<A: AdminApi>(
     Ok(drained(&*app.api, record).await)
 }
 
-pub(super) async fn end_drain<A: AdminApi>(
+async fn end_drain<A: AdminApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     Actor(actor): Actor,

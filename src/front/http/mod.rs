@@ -2,20 +2,25 @@
 //!
 //! One HTTP/1.1 server on one port, with nothing that can wait or grow without
 //! bound: connections, headers, bodies, requests and the life of a connection
-//! each have a limit. `/healthz`, `/readyz`, `/metrics` and `/` are open;
-//! everything under `/api/v1` needs the admin token. No answer holds a secret:
-//! URLs of Redis instances are always redacted.
+//! each have a limit. `/healthz`, `/readyz`, `/metrics` and the files of the admin
+//! page are open; everything under `/api/v1` needs the admin token, but for the
+//! document that describes it. No answer holds a secret: URLs of Redis instances
+//! are always redacted.
 
 mod answer;
 mod auth;
 mod codes;
 mod extract;
+mod headers;
 mod instances;
 mod issue;
 pub mod kind_schema;
 pub mod log_schema;
 pub mod migration_schema;
 mod migrations;
+mod openapi;
+mod operations;
+mod page;
 mod patience;
 mod problem;
 mod routes;

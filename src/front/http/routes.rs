@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::handler::Handler;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::response::{IntoResponse, Response};
+use axum::routing;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 use super::answer::{IdForm, json};
@@ -16,10 +18,13 @@ use super::auth::{Access, require_token};
 use super::codes::Fault;
 use super::extract::{MAX_BODY, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
+use super::operations::{Operation, get};
+use super::page::{Built, Page};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, headers, instances, issue, migrations, openapi, types};
+use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -27,67 +32,93 @@ use crate::service::admin::AdminApi;
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
     registry: Registry,
+    /// The OpenAPI document of the admin API.
+    document: Bytes,
 }
 
 impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
-        Shared { api: self.api.clone(), registry: self.registry.clone() }
+        Shared {
+            api: self.api.clone(),
+            registry: self.registry.clone(),
+            document: self.document.clone(),
+        }
     }
+}
+
+/// Every operation of the admin API.
+pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+    let mut all = vec![
+        get("listAudit", "/audit", Role::View, audit::<A>)
+            .about("Lists the newest changes", "Newest first, with the settings before and after.")
+            .answers::<ListJson<AuditJson>>(200, "The changes, newest first."),
+        get("showNode", "/node", Role::View, node::<A>)
+            .about("Shows the state of the node", "The one that answers.")
+            .answers::<NodeJson>(200, "The state of the node."),
+        get("getDocument", "/openapi.json", Role::View, description::<A>)
+            .open()
+            .about("This document", "OpenAPI 3.1.")
+            .answers_as(200, "application/json", "The document."),
+    ];
+    all.extend(types::operations());
+    all.extend(issue::operations());
+    all.extend(instances::operations());
+    all.extend(migrations::operations());
+    all
 }
 
 /// Every address of the HTTP side.
 pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
-    let admin = Router::new()
-        .route("/types", get(types::list::<A>).post(types::create::<A>))
-        .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
-        .route("/types/{name}/retire", post(types::retire::<A>))
-        .route("/types/{name}/restore", post(types::restore::<A>))
-        .route("/types/{name}/rotate-key", post(types::rotate_key::<A>))
-        .route("/types/{name}/ids", post(issue::ids::<A>))
-        .route("/types/{name}/lease", post(issue::lease::<A>))
-        .route("/types/{name}/decode", get(issue::decode::<A>))
-        .route("/types/{name}/ranges", get(types::ranges::<A>))
-        .route(
-            "/types/{name}/migration",
-            get(migrations::plan::<A>).post(migrations::migrate::<A>).delete(migrations::undo::<A>),
-        )
-        .route("/migrations", get(migrations::list::<A>))
-        .route("/redis-instances", get(instances::list::<A>).post(instances::add::<A>))
-        .route("/redis-instances/test", post(instances::test::<A>))
-        .route("/redis-instances/{name}", delete(instances::remove::<A>))
-        .route(
-            "/redis-instances/{name}/drain",
-            post(migrations::drain::<A>).delete(migrations::end_drain::<A>),
-        )
-        .route("/audit", get(audit::<A>))
-        .route("/node", get(node::<A>))
-        .fallback(no_route)
-        .method_not_allowed_fallback(no_method)
+    let page = Arc::new(Page::of::<Built>());
+    let operations = operations::<A>();
+    let document = Bytes::from(openapi::document(&operations).to_string());
+    // Before the fallbacks too: without the token not even an unknown address is told
+    // from a known one.
+    let guard = middleware::from_fn_with_state(access, require_token);
+    let mut admin = Router::new();
+    for operation in operations {
+        let handler = match operation.role {
+            Some(_) => operation.handler.route_layer(guard.clone()),
+            None => operation.handler,
+        };
+        admin = admin.route(operation.path, handler);
+    }
+    let admin = admin
+        .fallback(no_route.layer(guard.clone()))
+        .method_not_allowed_fallback(no_method.layer(guard))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        // Last, so that it stands before all of the above: without the token
-        // not even an unknown address is told from a known one.
-        .layer(middleware::from_fn_with_state(access, require_token));
+        .layer(middleware::from_fn(headers::no_store));
     Router::new()
-        .route("/", get(page))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready::<A>))
-        .route("/metrics", get(metrics::<A>))
+        .route("/healthz", routing::get(|| async { "ok\n" }))
+        .route("/readyz", routing::get(ready::<A>))
+        .route("/metrics", routing::get(metrics::<A>))
         .nest("/api/v1", admin)
-        .fallback(no_route)
+        .layer(headers::compression())
+        .fallback(move |request: Request| async move {
+            let answer = page.answer(&request);
+            match answer {
+                Some(answer) => answer,
+                None => no_route(request.uri().clone()).await.into_response(),
+            }
+        })
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
-        .with_state(Shared { api, registry })
+        .layer(middleware::from_fn(headers::secure))
+        .with_state(Shared { api, registry, document })
 }
 
-/// How many rows an answer may hold: 1 to 1 000, else 100.
+/// Most rows of an answer.
+pub(super) const MAX_ROWS: u32 = 1_000;
+
+/// How many rows an answer may hold: 1 to [`MAX_ROWS`], else 100.
 pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Error> {
     let limit = wanted.unwrap_or(100);
-    if (1..=1_000).contains(&limit) {
+    if (1..=MAX_ROWS).contains(&limit) {
         Ok(limit)
     } else {
         Err(Error::invalid(
             "limit",
-            format!("limit {limit} is out of range: it must be from 1 to 1000"),
+            format!("limit {limit} is out of range: it must be from 1 to {MAX_ROWS}"),
         ))
     }
 }
@@ -120,17 +151,6 @@ async fn no_method(method: Method) -> Problem {
     )
 }
 
-/// Says what is here. The admin page comes later.
-async fn page() -> Html<&'static str> {
-    Html(
-        "<!doctype html><html lang=\"en\"><title>IdGen</title><h1>IdGen</h1><ul>\
-         <li><a href=\"/healthz\">/healthz</a>: the process lives\
-         <li><a href=\"/readyz\">/readyz</a>: the node takes requests\
-         <li><a href=\"/metrics\">/metrics</a>: Prometheus metrics\
-         <li>/api/v1: the admin API, with a token (docs/admin-api.md)</ul></html>\n",
-    )
-}
-
 async fn ready<A: AdminApi>(State(app): State<Shared<A>>) -> Response {
     let answer = ReadyJson::from(app.api.node_status().await);
     let status = if answer.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -145,6 +165,11 @@ async fn metrics<A: AdminApi>(State(app): State<Shared<A>>) -> Result<Response, 
         .map_err(|error| Error::new(ErrorCode::Internal, format!("metrics: {error}")))?;
     let kind = HeaderValue::from_static(prometheus::TEXT_FORMAT);
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}
+
+async fn description<A: AdminApi>(State(app): State<Shared<A>>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, kind)], app.document).into_response()
 }
 
 async fn audit<A: AdminApi>(

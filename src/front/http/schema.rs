@@ -5,6 +5,7 @@
 //! of 64 bits; with `?ids=string` an answer has them as decimal text, for
 //! languages whose numbers are doubles, and a request may always send them so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,14 +13,14 @@ use super::kind_schema::LocalJson;
 use super::migration_schema::{InstanceRefJson, SealJson};
 use crate::domain::instance::redact_url;
 use crate::domain::{
-    Error, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode, TypeChange, TypeName,
-    TypeOptions, TypeRecord, TypeSpec,
+    Error, IdRange, InstanceRecord, InstanceSpec, LoadPercentage, Mode, State, TypeChange,
+    TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::View;
 use crate::service::api::TypeStatus;
 
 /// Problem details (RFC 9457), with the code of the service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProblemJson {
     /// `urn:idgen:error:` and the code.
     #[serde(rename = "type")]
@@ -39,46 +40,64 @@ pub struct ProblemJson {
     pub retriable: bool,
 }
 
-/// A new type. What is left out has the default of [`TypeSpec::new`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A new type. What is left out has its default, see [`TypeSpec::new`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(description = "A new type. What is left out has its default.")]
+#[schemars(extend("examples" = [
+    {"name": "order", "prefix": "o-", "description": "Shop orders"},
+    {"name": "account", "mode": "sharded", "options": {"app_id": 7}},
+]))]
 pub struct NewType {
-    /// See [`TypeSpec::name`].
+    /// Its name, for ever: letters, digits and `_ . : -`.
+    #[schemars(pattern(TypeName::PATTERN))]
     pub name: String,
-    /// See [`TypeSpec::mode`].
+    /// How its ids are handed out; `strict` unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Mode>")]
     pub mode: Option<String>,
-    /// See [`TypeSpec::prefix`].
+    /// Put before the number in ids as text; no control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeSpec::MAX_PREFIX), pattern("^[^\\x00-\\x1f\\x7f-\\x9f]*$"))]
     pub prefix: Option<String>,
-    /// See [`TypeSpec::description`].
+    /// For people; at most 65 535 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeSpec::MAX_DESCRIPTION))]
     pub description: Option<String>,
-    /// See [`TypeSpec::first_id`].
+    /// The first id that is handed out; 1 unless told.
     #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "id_schema")]
     pub first_id: Option<i64>,
-    /// See [`TypeSpec::max_id`].
+    /// The highest id that may ever be handed out.
     #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "id_schema")]
     pub max_id: Option<i64>,
-    /// See [`TypeSpec::min_range`].
+    /// Shortest range, in ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE))]
     pub min_range: Option<i64>,
-    /// See [`TypeSpec::max_range`].
+    /// Longest range, in ids; not below `min_range`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE))]
     pub max_range: Option<i64>,
-    /// See [`TypeSpec::load_interval_ms`].
+    /// How long one range is meant to last, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::MAX_LOAD_INTERVAL_MS))]
     pub load_interval_ms: Option<i64>,
-    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    /// The share of a range after whose use the next is due; a fraction from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
     pub load_percentage: Option<f64>,
-    /// See [`TypeSpec::lock_ttl_ms`].
+    /// How long a refill holds its lock without a sign of life, in
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = TypeSpec::MIN_LOCK_TTL_MS, max = TypeSpec::MAX_LOCK_TTL_MS))]
     pub lock_ttl_ms: Option<i64>,
-    /// See [`TypeSpec::instance`].
+    /// Name or number of the Redis instance; the first that takes types unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeName::MAX_LEN))]
     pub instance: Option<String>,
-    /// See [`TypeSpec::options`].
+    /// What it is beyond a plain sequence.
     #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub options: Option<TypeOptions>,
 }
@@ -114,41 +133,52 @@ impl NewType {
 }
 
 /// A change of a type. What is left out stays.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{"version": 1, "max_range": 5_000_000}]))]
 pub struct TypePatch {
     /// The version that the caller has seen; another one is a `CONFLICT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// See [`TypeSpec::mode`].
+    /// How its ids are handed out; `strict` unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Mode>")]
     pub mode: Option<String>,
-    /// See [`TypeSpec::options`]; replaces them all.
+    /// What it is beyond a plain sequence; replaces them all.
     #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub options: Option<TypeOptions>,
-    /// See [`TypeSpec::prefix`].
+    /// Put before the number in ids as text; no control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeSpec::MAX_PREFIX), pattern("^[^\\x00-\\x1f\\x7f-\\x9f]*$"))]
     pub prefix: Option<String>,
-    /// See [`TypeSpec::description`].
+    /// For people; at most 65 535 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeSpec::MAX_DESCRIPTION))]
     pub description: Option<String>,
-    /// See [`TypeSpec::max_id`].
+    /// The highest id that may ever be handed out.
     #[serde(default, deserialize_with = "id", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "id_schema")]
     pub max_id: Option<i64>,
-    /// See [`TypeSpec::min_range`].
+    /// Shortest range, in ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE))]
     pub min_range: Option<i64>,
-    /// See [`TypeSpec::max_range`].
+    /// Longest range, in ids; not below `min_range`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE))]
     pub max_range: Option<i64>,
-    /// See [`TypeSpec::load_interval_ms`].
+    /// How long one range is meant to last, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = TypeSpec::MAX_LOAD_INTERVAL_MS))]
     pub load_interval_ms: Option<i64>,
-    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    /// The share of a range after whose use the next is due; a fraction from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
     pub load_percentage: Option<f64>,
-    /// See [`TypeSpec::lock_ttl_ms`].
+    /// How long a refill holds its lock without a sign of life, in
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = TypeSpec::MIN_LOCK_TTL_MS, max = TypeSpec::MAX_LOCK_TTL_MS))]
     pub lock_ttl_ms: Option<i64>,
 }
 
@@ -173,50 +203,56 @@ impl TypePatch {
 }
 
 /// A type. Times are milliseconds of the Unix epoch by the store's clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeJson {
-    /// See [`TypeRecord::name`].
+    /// Its name.
     pub name: String,
-    /// See [`TypeRecord::mode`].
+    /// How its ids are handed out.
+    #[schemars(with = "Mode")]
     pub mode: String,
     /// `active` or `retired`.
+    #[schemars(with = "State")]
     pub state: String,
-    /// See [`TypeSpec::prefix`].
+    /// Put before the number in ids as text; no control characters.
     pub prefix: String,
-    /// See [`TypeSpec::description`].
+    /// For people; at most 65 535 bytes.
     pub description: String,
-    /// See [`TypeSpec::first_id`].
+    /// The first id that is handed out; 1 unless told.
     pub first_id: i64,
-    /// See [`TypeRecord::next_id`].
+    /// The first position that no range holds yet; of a sharded type, the highest of
+    /// its shards.
     pub next_id: i64,
-    /// See [`TypeSpec::max_id`].
+    /// The highest id that may ever be handed out.
     pub max_id: i64,
-    /// See [`TypeRecord::max_position`].
+    /// The highest position that may be allocated; in each period, for a calendar
+    /// series.
     #[serde(default)]
     pub max_position: i64,
-    /// See [`TypeSpec::options`]; those that are not given are left out. Not as
+    /// What it is beyond a plain sequence; those that are not given are left out. Not as
     /// [`TypeOptions`], because a newer node may have more.
     #[serde(default)]
     pub options: Map<String, Value>,
-    /// See [`TypeSpec::min_range`].
+    /// Shortest range, in ids.
     pub min_range: i64,
-    /// See [`TypeSpec::max_range`].
+    /// Longest range, in ids; not below `min_range`.
     pub max_range: i64,
-    /// See [`TypeSpec::load_interval_ms`].
+    /// How long one range is meant to last, in milliseconds.
     pub load_interval_ms: i64,
-    /// See [`TypeSpec::load_percentage`]; a fraction from 0 to 1.
+    /// The share of a range after whose use the next is due; a fraction from 0 to 1.
     pub load_percentage: f64,
-    /// See [`TypeSpec::lock_ttl_ms`].
+    /// How long a refill holds its lock without a sign of life, in
+    /// milliseconds.
     pub lock_ttl_ms: i64,
-    /// See [`TypeRecord::last_range`].
+    /// Length of the last range, in ids; `null` before the first load.
     pub last_range: Option<i64>,
-    /// See [`TypeRecord::last_load_ms`].
+    /// When the last range was allocated; `null` before the first load.
     pub last_load_ms: Option<i64>,
     /// Number of the Redis instance.
     pub instance: i64,
-    /// See [`TypeRecord::history`].
+    /// The line of writes of the Redis instance that its ranges were published
+    /// under; `null` before the first load.
     pub history: Option<String>,
-    /// See [`Placement::generation`](crate::domain::Placement::generation).
+    /// How many migrations of the type were begun.
     #[serde(default)]
     pub generation: i64,
     /// Number of the Redis instance that it is being moved to.
@@ -228,11 +264,11 @@ pub struct TypeJson {
     /// When it came from there.
     #[serde(default)]
     pub moved_ms: Option<i64>,
-    /// See [`TypeRecord::version`].
+    /// Counts the changes of its settings, from 1.
     pub version: i64,
-    /// See [`TypeRecord::created_ms`].
+    /// When it was made.
     pub created_ms: i64,
-    /// See [`TypeRecord::updated_ms`].
+    /// When its settings were changed last.
     pub updated_ms: i64,
 }
 
@@ -278,7 +314,7 @@ fn as_object(options: &TypeOptions) -> Map<String, Value> {
 }
 
 /// Ids `start` to `end - 1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RangeJson {
     /// The first id.
     pub start: i64,
@@ -293,7 +329,7 @@ impl From<IdRange> for RangeJson {
 }
 
 /// What the dispatcher of a type holds now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DispatcherJson {
     /// Whether the published ranges may be used; if not, a refill comes first.
     pub live: bool,
@@ -336,7 +372,7 @@ impl From<View> for DispatcherJson {
 }
 
 /// A type and what its dispatcher holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeDetailJson {
     /// The type.
     #[serde(flatten)]
@@ -346,7 +382,8 @@ pub struct TypeDetailJson {
     /// What the node that answers holds; `null` for what it never issued itself.
     #[serde(default)]
     pub local: Option<LocalJson>,
-    /// See [`TypeStatus::exhausted_at_ms`].
+    /// When its highest id, or the end of its epoch, will be reached at the rate that
+    /// this node knows; `null` when there is no rate or no end.
     #[serde(default)]
     pub exhausted_at_ms: Option<i64>,
 }
@@ -363,7 +400,8 @@ impl From<TypeStatus> for TypeDetailJson {
 }
 
 /// A list. `more` says whether there are rows after the last one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
 pub struct ListJson<T> {
     /// The rows.
     pub items: Vec<T>,
@@ -372,7 +410,7 @@ pub struct ListJson<T> {
 }
 
 /// Ids for the caller alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IdsJson {
     /// The type.
     pub name: String,
@@ -381,12 +419,19 @@ pub struct IdsJson {
 }
 
 /// A new Redis instance.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [
+    {"name": "main", "url": "redis://idgen:PASSWORD@cache.example:6379"},
+]))]
 pub struct NewInstance {
-    /// Its name.
+    /// Its name: letters, digits and `_ . : -`.
+    #[schemars(pattern(TypeName::PATTERN))]
     pub name: String,
-    /// Its URL, with user and password where needed.
+    /// Its URL, with user and password where needed: one server
+    /// (`redis://HOST:PORT`), `redis+sentinel://…/GROUP` or `redis+cluster://…`; `rediss`
+    /// for TLS.
+    #[schemars(length(max = InstanceSpec::MAX_URL), pattern(REDIS_URL))]
     pub url: String,
     /// Whether its connection is tested first.
     #[serde(default = "yes")]
@@ -401,13 +446,20 @@ impl NewInstance {
 }
 
 /// Which instance to test: exactly one of the fields.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["name"], "properties": {"name": {"type": "string"}, "url": {"type": "null"}}},
+    {"required": ["url"], "properties": {"url": {"type": "string"}, "name": {"type": "null"}}},
+]))]
+#[schemars(extend("examples" = [{"name": "main"}]))]
 pub struct TestInstance {
     /// A registered one.
+    #[schemars(length(max = TypeName::MAX_LEN))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Any.
+    /// Any, by its URL.
+    #[schemars(length(max = InstanceSpec::MAX_URL), pattern(REDIS_URL))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -428,7 +480,7 @@ pub(super) fn checked_instance(name: String, url: String) -> Result<InstanceSpec
 }
 
 /// What a test of a connection found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckJson {
     /// Whether it answered.
     pub reachable: bool,
@@ -452,7 +504,7 @@ impl From<crate::service::admin::InstanceCheck> for CheckJson {
 }
 
 /// A Redis instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceJson {
     /// Its number.
     pub id: i64,
@@ -507,6 +559,20 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TypeOptio
 
 fn yes() -> bool {
     true
+}
+
+/// How the URL of a Redis instance begins; what follows has rules of its own.
+const REDIS_URL: &str = "^rediss?(\\+sentinel|\\+cluster)?://.+";
+
+/// An id in a request.
+fn id_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": ["integer", "string", "null"],
+        "format": "int64",
+        "minimum": 1,
+        "maximum": TypeSpec::HIGHEST_ID,
+        "pattern": "^[1-9][0-9]{0,18}$",
+    })
 }
 
 /// An id as a number or as decimal text.

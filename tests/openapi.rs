@@ -1,0 +1,69 @@
+//! Every operation of the admin API with requests that are made up from its own
+//! document: schemathesis sends what the document allows and what it forbids to real
+//! nodes, and holds the answers against it. `tests/openapi/` says how.
+
+mod support;
+
+use std::process::Command;
+
+use support::node::{Cluster, Node, TOKEN, data_folder};
+use support::redis::RedisServer;
+
+/// A type of each kind, as arguments of `idgen type add`.
+const TYPES: [&[&str]; 6] = [
+    &["order"],
+    &["event", "--mode", "segment"],
+    &["account", "--mode", "sharded", "--app-id", "7"],
+    &["trace", "--mode", "snowflake"],
+    &["ticket", "--opaque", "--max-id", "2000000000"],
+    &["invoice", "--calendar", "daily", "--format", "{date:yyMMdd}{seq:06}"],
+];
+
+/// Runs `phases` of schemathesis against `node`, at least `cases` requests; panics with
+/// its report if it finds anything.
+fn try_everything(node: &Node, phases: &str, cases: u32) {
+    // So that types can move, and that new instances can be reached.
+    let redis = RedisServer::start();
+    node.run(&["redis", "add", "second", &format!("{}/1", redis.url())]);
+    for arguments in TYPES {
+        node.run(&[&["type", "add"], arguments].concat());
+    }
+    let names: Vec<_> = TYPES.iter().map(|arguments| arguments[0]).collect();
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/schemathesis.sh"))
+        .args(["run", &format!("{}/api/v1/openapi.json", node.url)])
+        .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
+        .args(["--continue-on-failure", "--no-color", "--phases", phases])
+        .args(["--request-timeout", "20"])
+        .env("IDGEN_TYPES", names.join(","))
+        .env("IDGEN_INSTANCES", "embedded,default,second")
+        .env("IDGEN_REDIS", redis.url())
+        .output()
+        .expect("scripts/schemathesis.sh runs");
+    let report = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report}\n{error}\n{}", node.log());
+    // A run that tried nothing finds nothing.
+    let counted = |after: &str| {
+        let rest = report.split(after).nth(1).unwrap_or_default().trim_start();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().unwrap_or(0)
+    };
+    assert!(counted("Tested:") >= 23, "{report}");
+    assert!(counted("Test cases:") >= cases, "{report}");
+    assert!(node.is_ready(), "{}", node.log());
+    assert!(!node.log().contains("panicked"), "{}", node.log());
+}
+
+#[test]
+fn a_node_with_the_embedded_store_keeps_to_its_document() {
+    let (_folder, data) = data_folder();
+    let node = Node::start(&["--data", data.to_str().expect("UTF-8")]);
+    try_everything(&node, "examples,coverage,fuzzing,stateful", 1_500);
+}
+
+#[test]
+fn a_node_of_a_cluster_keeps_to_its_document() {
+    let cluster = Cluster::start();
+    // Without the many requests at the limits of each field, which never get to the store.
+    try_everything(&cluster.node(), "examples,fuzzing,stateful", 300);
+}

@@ -1,0 +1,8 @@
+document.getElementById('app').append('Line 1 of a page for tests. ')
+document.getElementById('app').append('Line 2 of a page for tests. ')
+document.getElementById('app').append('Line 3 of a page for tests. ')
+document.getElementById('app').append('Line 4 of a page for tests. ')
+document.getElementById('app').append('Line 5 of a page for tests. ')
+document.getElementById('app').append('Line 6 of a page for tests. ')
+document.getElementById('app').append('Line 7 of a page for tests. ')
+document.getElementById('app').append('Line 8 of a page for tests. ')
