@@ -94,10 +94,12 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
                     parts.read_again(&entry.name, true).await?;
                 }
                 refresh_instances(parts).await?;
+                parts.note_everything_changed();
                 *seq = latest;
             }
             return Ok(());
         }
+        let seen = changes.clone();
         for change in changes {
             match change.subject {
                 Subject::Type(name) => parts.refresh(&name).await?,
@@ -105,6 +107,8 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             }
             *seq = change.seq;
         }
+        // Whoever asks now is told of them.
+        parts.note_changes(&seen);
     }
 }
 
@@ -251,7 +255,9 @@ async fn measure_supply(parts: &Arc<Parts>) {
         if let Some(runway) = runway {
             metrics.runway.with_label_values(&labels).set(runway);
         }
-        match parts.exhausted_at_ms(&entry, view.as_ref()) {
+        let exhausted_at_ms = parts.exhausted_at_ms(&entry, view.as_ref());
+        parts.note_supply(&entry, view.as_ref(), runway, exhausted_at_ms);
+        match exhausted_at_ms {
             Some(at_ms) => {
                 let seconds = (at_ms - parts.clock.now_ms()) as f64 / 1_000.0;
                 metrics.exhaustion.with_label_values(&labels).set(seconds);

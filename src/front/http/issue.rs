@@ -16,6 +16,7 @@ use super::schema::IdsJson;
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 use crate::service::api::{MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order};
+use crate::service::live::api::LiveApi;
 
 type Answer = Result<Response, Problem>;
 
@@ -63,7 +64,7 @@ pub(super) struct Told {
     ids: IdForm,
 }
 
-pub(super) async fn ids<A: AdminApi>(
+pub(super) async fn ids<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Wanted>,
@@ -81,7 +82,7 @@ pub(super) async fn ids<A: AdminApi>(
     };
     match query.form {
         As::Number => {
-            let ranges = app.api.next_ids(&name, order).await?;
+            let ranges = served(&app, app.api.next_ids(&name, order).await, order.count)?;
             let count = order.count;
             let answer = move || {
                 let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
@@ -95,13 +96,20 @@ pub(super) async fn ids<A: AdminApi>(
                 .map_err(|error| Error::new(ErrorCode::Internal, format!("answer: {error}")).into())
         }
         As::Text => {
-            let texts = app.api.next_string_ids(&name, order, true).await?;
+            let texts = app.api.next_string_ids(&name, order, true).await;
+            let texts = served(&app, texts, order.count)?;
             Ok(json(StatusCode::OK, &TextsJson { name, texts }, query.ids))
         }
     }
 }
 
-pub(super) async fn lease<A: AdminApi>(
+/// Counts what was served.
+fn served<A: LiveApi, T>(app: &Shared<A>, result: Result<T, Error>, ids: i64) -> Result<T, Error> {
+    app.api.served(result.as_ref().map(|_| ids.unsigned_abs()));
+    result
+}
+
+pub(super) async fn lease<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Lease>,
@@ -109,7 +117,9 @@ pub(super) async fn lease<A: AdminApi>(
 ) -> Answer {
     let count = within("count", query.count, 1..=MAX_LEASE)?;
     let ttl_ms = within("ttl_ms", query.ttl_ms, MIN_LEASE_MS..=MAX_LEASE_MS)?;
-    let lease = app.api.lease_range(&name, count, ttl_ms).await?;
+    let lease = app.api.lease_range(&name, count, ttl_ms).await;
+    let ids = lease.as_ref().map_or(0, |lease| lease.count);
+    let lease = served(&app, lease, ids)?;
     Ok(json(StatusCode::OK, &LeaseJson::of(name, lease), query.ids))
 }
 

@@ -10,6 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use prometheus::{Encoder, Registry, TextEncoder};
+use tokio::sync::{Semaphore, watch};
 
 use super::answer::{IdForm, json};
 use super::auth::{Access, require_token};
@@ -19,24 +20,40 @@ use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, instances, issue, live, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
+use crate::service::live::api::LiveApi;
 
 /// What the handlers share.
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
     registry: Registry,
+    /// One for each stream that may be open.
+    pub(super) streams: Arc<Semaphore>,
+    /// True once the HTTP side ends: streams end at once then.
+    pub(super) stop: watch::Receiver<bool>,
 }
 
 impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
-        Shared { api: self.api.clone(), registry: self.registry.clone() }
+        Shared {
+            api: self.api.clone(),
+            registry: self.registry.clone(),
+            streams: self.streams.clone(),
+            stop: self.stop.clone(),
+        }
     }
 }
 
 /// Every address of the HTTP side.
-pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
+pub(super) fn router<A: AdminApi + LiveApi>(
+    api: Arc<A>,
+    registry: Registry,
+    access: Access,
+    stop: watch::Receiver<bool>,
+) -> Router {
+    let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
     let admin = Router::new()
         .route("/types", get(types::list::<A>).post(types::create::<A>))
         .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
@@ -61,6 +78,10 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         )
         .route("/audit", get(audit::<A>))
         .route("/node", get(node::<A>))
+        .route("/overview", get(live::overview::<A>))
+        .route("/stream", get(live::stream::<A>))
+        .route("/series", get(live::series::<A>))
+        .route("/types/{name}/series", get(live::type_series::<A>))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -76,7 +97,7 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
-        .with_state(Shared { api, registry })
+        .with_state(Shared { api, registry, streams, stop })
 }
 
 /// How many rows an answer may hold: 1 to 1 000, else 100.
