@@ -56,7 +56,8 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
+/// Does `task` until the node stops.
+pub(super) async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = parts.stop.cancelled() => {}

@@ -29,7 +29,8 @@ type Answer = Result<Response, Problem>;
 /// Most streams at once.
 pub(super) const MAX_STREAMS: usize = 64;
 /// How long a stream lasts; its client comes again. Less than the age of a
-/// connection, so that it is not cut in the middle of an event.
+/// connection, so that one that was made for it is not cut in the middle of an event.
+/// It also ends what a session that was closed meanwhile may see.
 const STREAM_AGE: Duration = Duration::from_secs(240);
 /// How long a client waits before it comes again.
 const RETRY: Duration = Duration::from_secs(1);

@@ -301,7 +301,9 @@ async fn ask_slow(parts: Arc<Parts>) {
         answers = asked => answers,
     };
     let mut slow = live.slow.lock().expect("never poisoned");
-    slow.took = began.elapsed();
+    // A store that is away must not be asked late when it is back.
+    let is_whole = instances.is_ok() && counts.is_ok() && migrations.is_ok();
+    slow.took = if is_whole { began.elapsed() } else { Duration::ZERO };
     slow.running = false;
     if let Ok(instances) = instances {
         let known = instances.into_iter().map(|i| (i.id, (i.types, i.drain_to)));

@@ -28,6 +28,7 @@ use tokio::sync::broadcast;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::catalogue::TypeEntry;
+use super::watch::until_stopped;
 use super::{Parts, Service};
 use crate::domain::{Error, ErrorCode, IdRange, TypeName};
 use crate::ports::{Change, Subject, View};
@@ -192,14 +193,6 @@ impl Live {
     }
 }
 
-async fn until_stopped(parts: &Parts, work: impl Future<Output = ()>) {
-    tokio::select! {
-        biased;
-        () = parts.stop.cancelled() => {}
-        () = work => {}
-    }
-}
-
 /// Looks at the counters of the node, for ever.
 async fn count(parts: Arc<Parts>) {
     let Some(live) = parts.live.get() else { return };
@@ -212,7 +205,7 @@ async fn count(parts: Arc<Parts>) {
             live.recorder.look_at_node(live.traffic(), parts.stale_histories(), peers);
         }
     };
-    until_stopped(&parts, work).await;
+    until_stopped(parts.clone(), work).await;
 }
 
 /// Reports this node, and hears of its peers; takes the report away at the end.
@@ -227,7 +220,7 @@ async fn report_for_ever(parts: Arc<Parts>) {
             collect::read_peers(&parts, live, false).await;
         }
     };
-    until_stopped(&parts, work).await;
+    until_stopped(parts.clone(), work).await;
     collect::ask_all(&parts, Ask::Leave).await;
 }
 

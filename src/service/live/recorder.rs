@@ -1,10 +1,11 @@
 //! What happened here: ids over time, of each type in use and of all together, and
 //! how long refills took.
 //!
-//! Bounds: a type costs about 5 KB (three rings, the last view, [`REFILLS`] refills),
-//! and at most [`MOST_TYPES`] are kept, 20 MB in all. Beyond that the one that was
-//! looked at longest ago makes room. So a type that leaves the node's memory keeps
-//! its rings for as long as there is room.
+//! Bounds: a type costs about 5.5 KB (three rings, the last view, [`REFILLS`]
+//! refills), and at most [`MOST_TYPES`] are kept, 22 MB in all. Beyond that those that
+//! nobody used for a minute make room, and where there are none, further types have
+//! no rings. So a type that leaves the node's memory keeps its rings for as long as
+//! there is room.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
@@ -20,6 +21,10 @@ use crate::service::catalogue::TypeEntry;
 
 /// Most types with rings of their own.
 const MOST_TYPES: usize = 4_096;
+/// A type that was not looked at for so long makes room where there is none.
+const UNUSED_MS: u64 = 60_000;
+/// Room is looked for so often at most: to look costs a walk through all types.
+const SWEEP_PERIOD_MS: u64 = 10_000;
 /// Refills of a type whose duration is kept.
 const REFILLS: usize = 64;
 
@@ -52,6 +57,57 @@ pub(super) struct Busy {
     pub(super) latest: Latest,
 }
 
+#[derive(Default)]
+struct Types {
+    tracks: HashMap<TypeName, TypeTrack>,
+    /// Room is not looked for again before.
+    next_sweep_ms: u64,
+}
+
+impl Types {
+    fn get(&self, name: &TypeName) -> Option<&TypeTrack> {
+        self.tracks.get(name)
+    }
+
+    /// Whether one more has room.
+    fn make_room(&mut self, now_ms: u64) -> bool {
+        if self.tracks.len() >= MOST_TYPES && now_ms >= self.next_sweep_ms {
+            self.next_sweep_ms = now_ms + SWEEP_PERIOD_MS;
+            self.tracks.retain(|_, track| track.seen_ms + UNUSED_MS >= now_ms);
+        }
+        self.tracks.len() < MOST_TYPES
+    }
+
+    /// Changes the track of a type, which is made where there is room for it.
+    fn with(&mut self, name: &TypeName, now_ms: u64, change: impl FnOnce(&mut TypeTrack)) {
+        if !self.tracks.contains_key(name) {
+            if !self.make_room(now_ms) {
+                return;
+            }
+            self.tracks.insert(name.clone(), TypeTrack::new(now_ms));
+        }
+        if let Some(track) = self.tracks.get_mut(name) {
+            track.seen_ms = now_ms;
+            change(track);
+        }
+    }
+}
+
+impl TypeTrack {
+    fn new(now_ms: u64) -> Self {
+        TypeTrack {
+            track: Track::new(now_ms),
+            seen_ms: now_ms,
+            entry: Weak::new(),
+            counted: 0,
+            view: None,
+            latest: Latest::default(),
+            refills: VecDeque::new(),
+            last_load_ms: None,
+        }
+    }
+}
+
 /// The node as a whole.
 struct NodeTrack {
     /// Ids of all nodes.
@@ -81,7 +137,7 @@ pub(super) struct Recorder {
     /// Looks are counted from here; `offset_ms` makes steps begin at full minutes.
     origin: Instant,
     offset_ms: u64,
-    types: Mutex<HashMap<TypeName, TypeTrack>>,
+    types: Mutex<Types>,
     node: Mutex<NodeTrack>,
 }
 
@@ -112,7 +168,7 @@ impl Recorder {
     pub(super) fn look(&self, entry: &Arc<TypeEntry>, view: Option<&View>, latest: Latest) {
         let now = self.now();
         let counted = entry.leased_ids();
-        self.with(&entry.name, now, |track| {
+        self.types.lock().expect("never poisoned").with(&entry.name, now, |track| {
             let before = match track.entry.upgrade() {
                 Some(held) if Arc::ptr_eq(&held, entry) => track.counted,
                 _ => 0,
@@ -135,36 +191,6 @@ impl Recorder {
                 track.view = Some((now, view.clone()));
             }
         });
-    }
-
-    fn with(&self, name: &TypeName, now: u64, change: impl FnOnce(&mut TypeTrack)) {
-        let mut types = self.types.lock().expect("never poisoned");
-        if !types.contains_key(name) {
-            if types.len() >= MOST_TYPES {
-                let oldest = types.iter().min_by_key(|(_, track)| track.seen_ms);
-                // Those of all types in use are not thrown away for each other.
-                let Some((oldest, _)) = oldest.filter(|(_, t)| t.seen_ms + 60_000 < now) else {
-                    return;
-                };
-                let oldest = oldest.clone();
-                types.remove(&oldest);
-            }
-            let track = TypeTrack {
-                track: Track::new(now),
-                seen_ms: now,
-                entry: Weak::new(),
-                counted: 0,
-                view: None,
-                latest: Latest::default(),
-                refills: VecDeque::new(),
-                last_load_ms: None,
-            };
-            types.insert(name.clone(), track);
-        }
-        if let Some(track) = types.get_mut(name) {
-            track.seen_ms = now;
-            change(track);
-        }
     }
 
     /// What the dispatcher of a type held, if somebody looked within `age`.
@@ -190,7 +216,7 @@ impl Recorder {
     pub(super) fn busy(&self) -> Vec<Busy> {
         let now = self.now();
         let types = self.types.lock().expect("never poisoned");
-        let lately = types.iter().filter(|(_, track)| track.track.since_last(now).is_some());
+        let lately = types.tracks.iter().filter(|(_, track)| track.track.since_last(now).is_some());
         let busy = lately.map(|(name, track)| Busy {
             name: name.clone(),
             rate: track.track.rate(now),
@@ -202,7 +228,7 @@ impl Recorder {
     /// This node got a range.
     pub(super) fn got(&self, name: &TypeName, range: IdRange, took: Duration, wall_ms: i64) {
         let now = self.now();
-        self.with(name, now, |track| {
+        self.types.lock().expect("never poisoned").with(name, now, |track| {
             if track.refills.len() >= REFILLS {
                 track.refills.pop_front();
             }
@@ -361,6 +387,21 @@ mod tests {
             leased_end: 0,
             sealed: None,
         }
+    }
+
+    #[test]
+    fn the_number_of_tracks_is_bounded() {
+        let name = |n: usize| TypeName::parse(&format!("type-{n}")).unwrap();
+        let mut types = Types::default();
+        for n in 0..MOST_TYPES + 500 {
+            types.with(&name(n), 1_000, |_| {});
+        }
+        assert_eq!(types.tracks.len(), MOST_TYPES);
+        // Those in use stay, the others make room for new ones.
+        types.with(&name(7), 100_000, |_| {});
+        types.with(&name(MOST_TYPES + 1), 100_000, |_| {});
+        assert!(types.get(&name(7)).is_some() && types.get(&name(MOST_TYPES + 1)).is_some());
+        assert_eq!(types.tracks.len(), 2);
     }
 
     #[test]
