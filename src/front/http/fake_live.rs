@@ -15,8 +15,8 @@ use crate::domain::{Error, TypeName};
 use crate::ports::TypeCounts;
 use crate::service::api::IdApi;
 use crate::service::live::api::{
-    Changed, Event, Events, InstanceState, LiveApi, Overview, Scope, Series, SeriesRange, Span,
-    StoreState, TypeLive,
+    About, Attention, Changed, Event, Events, InstanceState, Kind, LiveApi, NodeReport, Overview,
+    Part, Scope, Series, SeriesRange, Severity, Span, StoreState, TypeLive,
 };
 
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -68,11 +68,31 @@ fn overview() -> Overview {
         ids_per_s: 12.5,
         calls_per_s: 2.0,
         errors_per_s: 0.0,
-        nodes: Vec::new(),
+        nodes: vec![NodeReport {
+            node: "here:5900".to_owned(),
+            version: "0.1.0".to_owned(),
+            started_ms: NOW_MS - 7_000,
+            at_ms: NOW_MS,
+            age_ms: 0,
+            silent: false,
+            draining: false,
+            thrift: "0.0.0.0:5900".to_owned(),
+            http: "0.0.0.0:5980".to_owned(),
+            ids_per_s: 12.5,
+            calls_per_s: 2.0,
+            errors_per_s: 0.0,
+            types_loaded: 3,
+            parts: vec![Part {
+                name: "main".to_owned(),
+                kind: "redis".to_owned(),
+                reachable: true,
+                error: None,
+            }],
+        }],
         instances: vec![InstanceState {
             id: 1,
             name: "main".to_owned(),
-            url: "redis://***@h".to_owned(),
+            url: "redis://idgen:***@cache.example:6379".to_owned(),
             reachable: true,
             round_trip_us: 250,
             history: Some("h1".to_owned()),
@@ -85,7 +105,18 @@ fn overview() -> Overview {
         }],
         store: StoreState { kind: "mysql", reachable: true, round_trip_us: Some(300), error: None },
         types: TypeCounts { active: 3, retired: 1 },
-        attention: Vec::new(),
+        attention: vec![Attention {
+            kind: Kind::LimitNear,
+            severity: Severity::Warning,
+            subject: About { id_type: Some("order".to_owned()), ..About::default() },
+            detail: "order nears its highest id: at the present rate the limit is reached in 20 \
+                     days; 97.5 % of its ids are allocated, 21600000 are left."
+                .to_owned(),
+            runway_s: None,
+            at_ms: Some(NOW_MS + 20 * 86_400_000),
+            count: None,
+            left: Some("21600000".to_owned()),
+        }],
     }
 }
 
