@@ -24,6 +24,7 @@ use crate::front::http::{self, Access, BoundHttp, HttpConfig};
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use crate::lifecycle::StopSignals;
 use crate::ports::{Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds};
+use crate::service::live::api::LiveConfig;
 use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use crate::telemetry;
 
@@ -134,6 +135,12 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let built = build(&settings).await?;
     let service =
         Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
+    let counted = thrift_metrics.clone();
+    service.go_live(LiveConfig {
+        thrift: built.thrift.local_addr().to_string(),
+        http: built.http.local_addr().map_err(Failure::failed)?.to_string(),
+        traffic: Box::new(move || counted.traffic()),
+    });
     let service = Arc::new(service);
     let (stop_thrift, thrift_stop) = watch::channel(false);
     let (stop_http, http_stop) = watch::channel(false);

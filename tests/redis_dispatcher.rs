@@ -5,9 +5,10 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idgen::adapters::redis::{RedisDispatcher, RedisOptions};
+use idgen::adapters::redis::{NODES_KEY, RedisDispatcher, RedisOptions};
 use idgen::domain::{IdRange, TypeName};
 use idgen::ports::conformance;
+use idgen::ports::node_registry::MAX_SUMMARY;
 use idgen::ports::{
     DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, TakeOutcome, Witness,
 };
@@ -247,4 +248,49 @@ async fn tls() {
     let stranger = RedisDispatcher::new(&url, &options()).unwrap();
     let error = stranger.take(&name(), 1).await.unwrap_err();
     assert!(matches!(error, DispatchError::Unavailable(_)), "an unknown authority: {error:?}");
+}
+
+/// Nodes report themselves; the server tells the age by its own clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_of_nodes() {
+    let redis = RedisServer::start();
+    let dispatcher = connect(&redis.url());
+    eventually(&*dispatcher).await;
+    let registry = dispatcher.registry().expect("Redis is shared by nodes");
+    assert_eq!(registry.reports(true).await.unwrap(), []);
+    registry.report("a:1", "{\"n\":1}", "more").await.unwrap();
+    registry.report("b:2", "of b\nin two lines", "").await.unwrap();
+    registry.report("a:1", "{\"n\":2}", "even more").await.unwrap();
+    let mut read = registry.reports(true).await.unwrap();
+    read.sort_by(|a, b| a.node.cmp(&b.node));
+    let texts: Vec<_> = read.iter().map(|e| (e.summary.as_str(), e.details.as_deref())).collect();
+    assert_eq!(texts, [("{\"n\":2}", Some("even more")), ("of b\nin two lines", Some(""))]);
+    assert!(read.iter().all(|entry| entry.age < Duration::from_secs(5)), "{read:?}");
+    assert!(registry.reports(false).await.unwrap().iter().all(|entry| entry.details.is_none()));
+
+    // One that was not heard of for a minute, one for more than an hour, and nonsense.
+    let now: u64 = redis.cli(&["time"]).lines().next().unwrap().parse().unwrap();
+    for (node, seconds) in [("old", 60), ("gone", 3_601)] {
+        let stamped = format!("{}000 text", now - seconds);
+        redis.cli(&["hset", NODES_KEY, node, &stamped]);
+    }
+    redis.cli(&["hset", NODES_KEY, "odd", "what?"]);
+    let read = registry.reports(true).await.unwrap();
+    let old = read.iter().find(|entry| entry.node == "old").unwrap();
+    assert!((60..65).contains(&old.age.as_secs()), "{old:?}");
+    assert_eq!(read.len(), 3, "{read:?}");
+    assert_eq!(redis.cli(&["hlen", NODES_KEY]), "3", "what is too old is removed");
+    assert!(redis.cli(&["pttl", NODES_KEY]).parse::<i64>().unwrap() > 3_000_000);
+
+    registry.leave("a:1").await.unwrap();
+    registry.leave("nobody").await.unwrap();
+    let left = registry.reports(true).await.unwrap();
+    assert!(left.iter().all(|entry| entry.node != "a:1"), "{left:?}");
+    let long = "x".repeat(MAX_SUMMARY + 1);
+    let refused = registry.report("a:1", &long, "").await;
+    assert!(matches!(refused, Err(DispatchError::Broken(_))), "{refused:?}");
+
+    let facts = dispatcher.server_facts().await.unwrap();
+    assert_eq!(facts.role.as_deref(), Some("master"));
+    assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1_000) && facts.version.is_some());
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
+use super::{NodeRegistry, ServerFacts};
 use crate::domain::{Error, ErrorCode, History, IdRange, InstanceRecord, Seal, TypeName};
 
 /// Ids that now belong to the caller.
@@ -428,6 +429,17 @@ pub trait Dispatcher: Send + Sync {
     /// servers, this is something that changes with any of them: the history of
     /// a type is the one in its [`view`](Self::view).
     async fn history(&self) -> Result<History, DispatchError>;
+
+    /// Where the nodes that share this dispatcher report themselves; `None` where
+    /// it belongs to one process.
+    fn registry(&self) -> Option<&dyn NodeRegistry> {
+        None
+    }
+
+    /// What the server says of itself, for people; nothing where there is none.
+    async fn server_facts(&self) -> Result<ServerFacts, DispatchError> {
+        Ok(ServerFacts::default())
+    }
 }
 
 /// Makes the dispatcher of an instance. Does not wait for a connection: an

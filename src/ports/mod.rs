@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod dispatcher;
 pub mod entropy;
 pub mod facts;
+pub mod node_registry;
 pub mod range_store;
 pub mod worker_ids;
 
@@ -17,8 +18,9 @@ pub use dispatcher::{
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;
+pub use node_registry::{NodeEntry, NodeRegistry, ServerFacts};
 pub use range_store::{
     Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
-    StoreError, Subject, TypeFilter,
+    StoreError, Subject, TypeCounts, TypeFilter,
 };
 pub use worker_ids::{Tenure, TenureRecord, WorkerIds};

@@ -11,7 +11,7 @@ use crate::domain::allocation::Denied;
 use crate::domain::migration::NotAssigned;
 use crate::domain::{
     Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec,
-    OpaqueKey, PeriodSpan, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
+    OpaqueKey, PeriodSpan, State, TypeChange, TypeName, TypeRecord, TypeSpec, Usage,
 };
 
 /// A request for the next range of a type.
@@ -143,6 +143,15 @@ pub struct TypeFilter {
     pub instance: Option<InstanceId>,
     /// At most so many; 1 to 1 000.
     pub limit: u32,
+}
+
+/// How many types there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct TypeCounts {
+    /// Those that hand out ids.
+    pub active: u64,
+    /// Those that were retired.
+    pub retired: u64,
 }
 
 /// A type that was assigned to another Redis instance.
@@ -342,6 +351,25 @@ pub trait RangeStore: Send + Sync {
 
     /// Types in the order of their names.
     async fn list_types(&self, filter: &TypeFilter) -> Result<Page<TypeRecord>, StoreError>;
+
+    /// How many types there are. May read all of them: not to be asked often.
+    async fn count_types(&self) -> Result<TypeCounts, StoreError> {
+        let mut counts = TypeCounts::default();
+        let mut filter = TypeFilter { limit: 1_000, ..TypeFilter::default() };
+        loop {
+            let page = self.list_types(&filter).await?;
+            for record in &page.items {
+                match record.state {
+                    State::Active => counts.active += 1,
+                    State::Retired => counts.retired += 1,
+                }
+            }
+            match page.items.last() {
+                Some(last) if page.more => filter.after = Some(last.name.to_string()),
+                _ => return Ok(counts),
+            }
+        }
+    }
 
     /// Begins to move a type to the Redis instance called `target` (by name or
     /// number): see [`domain::migration`](crate::domain::migration). Audited, as are

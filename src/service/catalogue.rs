@@ -196,6 +196,13 @@ impl TypeEntry {
         self.supply.used_within(span)
     }
 
+    /// How many ids this node took of its own leases, or made of the clock, since the
+    /// entry was made.
+    pub(super) fn leased_ids(&self) -> u64 {
+        let leased: u64 = self.all_leases().map(|leases| leases.taken()).sum();
+        leased + self.snowflake.get().map_or(0, |source| source.made())
+    }
+
     /// A number that changes with every id that this node makes or takes.
     pub(super) fn mark(&self) -> u64 {
         let leased: u64 = self.all_leases().map(|leases| leases.taken()).sum();

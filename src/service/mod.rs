@@ -10,7 +10,8 @@
 //! - snowflake: [`snowflake`] (the clock and a leased worker id)
 //!
 //! → [`issue`] again (positions become ids or texts). [`watch`] keeps the node's
-//! view of the world fresh; [`idle`] forgets the types that nobody uses.
+//! view of the world fresh; [`idle`] forgets the types that nobody uses; [`live`] shows all of
+//! it to people.
 
 mod active;
 pub mod admin;
@@ -23,6 +24,7 @@ mod granted;
 mod idle;
 mod instances;
 mod issue;
+pub mod live;
 mod metrics;
 mod migration;
 mod refill;
@@ -34,8 +36,8 @@ mod store_clock;
 mod supply;
 mod watch;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -116,6 +118,8 @@ struct Parts {
     refill_permits: tokio::sync::Semaphore,
     metrics: ServiceMetrics,
     health: Health,
+    /// See [`Service::go_live`].
+    live: OnceLock<live::Live>,
     started: Instant,
     draining: AtomicBool,
     /// Every task of the service; all are joined by [`Service::close`].
@@ -146,6 +150,7 @@ impl Service {
             snowflakes: Snowflakes::default(),
             metrics,
             health: Health::default(),
+            live: OnceLock::new(),
             started: Instant::now(),
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),

@@ -103,7 +103,7 @@ async fn run(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) -> Result<Outcome, Erro
     if let Some(outcome) = lock(parts, entry, &instance, &token, ttl).await? {
         return Ok(outcome);
     }
-    let result = refill_under_lock(parts, entry, &instance, &token, ttl).await;
+    let result = refill_under_lock(parts, entry, &instance, &token, (ttl, began)).await;
     // A lock that cannot be released ends by itself, or is taken over.
     let _ = instance.dispatcher.unlock(&entry.name, &token).await;
     if let Ok(Outcome::Published) = result {
@@ -149,7 +149,7 @@ async fn refill_under_lock(
     entry: &TypeEntry,
     instance: &Instance,
     token: &str,
-    ttl: Duration,
+    (ttl, began): (Duration, Instant),
 ) -> Result<Outcome, Error> {
     let view = instance.dispatcher.view(&entry.name).await?;
     entry.supply.raise_floor(view.highest_end());
@@ -201,6 +201,7 @@ async fn refill_under_lock(
         Ok(PublishOutcome::Published) => {
             parts.metrics.refill_length.observe(allocation.range.len() as f64);
             entry.supply.distrust(false);
+            parts.note_refill(&entry.name, allocation.range, began.elapsed());
             tracing::info!(id_type = %entry.name, range = %allocation.range, "published a range");
             Ok(Outcome::Published)
         }

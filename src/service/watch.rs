@@ -58,7 +58,8 @@ pub(super) async fn start(parts: &Arc<Parts>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
+/// Does `task` until the node stops.
+pub(super) async fn until_stopped(parts: Arc<Parts>, task: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = parts.stop.cancelled() => {}
@@ -118,19 +119,20 @@ async fn follow(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), Sto
         if seen.is_some() && changes.next() != *seen {
             return begin_anew(parts, seen).await;
         }
-        let mut is_any = false;
-        for change in changes {
+        let changes: Vec<Change> = changes.collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        for change in &changes {
             match &change.subject {
                 Subject::Type(name) => parts.read_again(name, Source::Feed).await?,
                 Subject::Instances => refresh_instances(parts).await?,
             }
-            *seen = Some(change);
+            *seen = Some(change.clone());
             parts.catalogue.feed_is_at(seen);
-            is_any = true;
         }
-        if !is_any {
-            return Ok(());
-        }
+        // Whoever asks now is told of them.
+        parts.note_changes(&changes);
     }
 }
 
@@ -160,6 +162,7 @@ async fn begin_anew(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(),
         parts.read_again(&entry.name, Source::WentBack).await?;
     }
     refresh_instances(parts).await?;
+    parts.note_everything_changed();
     parts.catalogue.feed_is_at(&newest);
     *seen = newest;
     Ok(())
@@ -308,7 +311,9 @@ async fn measure_supply(parts: &Arc<Parts>) {
         if let Some(runway) = runway {
             metrics.runway.with_label_values(&labels).set(runway);
         }
-        match parts.exhausted_at_ms(&entry, view.as_ref()) {
+        let exhausted_at_ms = parts.exhausted_at_ms(&entry, view.as_ref());
+        parts.note_supply(&entry, view.as_ref(), runway, exhausted_at_ms);
+        match exhausted_at_ms {
             Some(at_ms) => {
                 let seconds = (at_ms - parts.clock.now_ms()) as f64 / 1_000.0;
                 metrics.exhaustion.with_label_values(&labels).set(seconds);

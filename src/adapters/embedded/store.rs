@@ -23,7 +23,7 @@ use crate::domain::{
 use crate::ports::range_store::not_assigned;
 use crate::ports::{
     Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
-    StoreError, Subject, TypeFilter,
+    StoreError, Subject, TypeCounts, TypeFilter,
 };
 
 pub(super) const MIGRATIONS: &[(&str, &str)] = &[
@@ -436,6 +436,19 @@ impl RangeStore for EmbeddedStore {
             let more = items.len() as i64 > limit;
             items.truncate(limit as usize);
             Ok(Page { items, more })
+        })
+        .await
+    }
+
+    async fn count_types(&self) -> Result<TypeCounts, StoreError> {
+        self.blocking(|connection| {
+            let sql = "SELECT COUNT(*) FILTER (WHERE state = 'active'), \
+                       COUNT(*) FILTER (WHERE state <> 'active') FROM id_type";
+            let count = |row: &rusqlite::Row<'_>| {
+                let (active, retired): (i64, i64) = (row.get(0)?, row.get(1)?);
+                Ok(TypeCounts { active: active as u64, retired: retired as u64 })
+            };
+            connection.query_row(sql, [], count).map_err(sqlite)
         })
         .await
     }

@@ -29,13 +29,13 @@ use crate::domain::migration::NotAssigned;
 use crate::domain::options::{in_one_period, period_of};
 use crate::domain::{
     Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec,
-    LoadPercentage, Mode, OpaqueKey, SliceKey, TypeChange, TypeName, TypeOptions, TypeRecord,
-    TypeSpec, allocation,
+    LoadPercentage, Mode, OpaqueKey, SliceKey, State, TypeChange, TypeName, TypeOptions,
+    TypeRecord, TypeSpec, allocation,
 };
 use crate::ports::range_store::not_assigned;
 use crate::ports::{
     Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,
-    StoreError, TypeFilter,
+    StoreError, TypeCounts, TypeFilter,
 };
 use pool::Pool;
 use rows::{TYPE_COLUMNS, column, only};
@@ -361,6 +361,20 @@ impl RangeStore for MysqlStore {
         items.truncate(limit);
         self.add_keys(&mut items).await?;
         Ok(Page { items, more })
+    }
+
+    async fn count_types(&self) -> Result<TypeCounts, StoreError> {
+        let sql = "SELECT state, COUNT(*) AS types FROM idgen_types GROUP BY state";
+        let mut counts = TypeCounts::default();
+        for row in self.pool.rows(sql, ()).await? {
+            let types: u64 = column(&row, "types")?;
+            match State::parse(&column::<String>(&row, "state")?) {
+                Some(State::Active) => counts.active = types,
+                Some(State::Retired) => counts.retired = types,
+                None => return Err(rows::broken("a state that is not known")),
+            }
+        }
+        Ok(counts)
     }
 
     async fn begin_migration(

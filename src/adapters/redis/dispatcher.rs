@@ -9,16 +9,18 @@ use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
 use super::link::{Link, RedisOptions};
-use super::{CHANNEL, channel, leases_key, lock_key, request_key, type_key};
+use super::{CHANNEL, channel, leases_key, lock_key, registry, request_key, type_key};
 use crate::domain::{Error, History, IdRange, Seal, TypeName};
 use crate::ports::{
-    Announcement, DispatchError, Dispatcher, LockOutcome, Publication, PublishOutcome, Refusal,
-    Remembered, Rest, Sealed, TakeOutcome, Taken, View, Witness, WitnessedEnd, check_remembered,
+    Announcement, DispatchError, Dispatcher, LockOutcome, NodeRegistry, Publication,
+    PublishOutcome, Refusal, Remembered, Rest, Sealed, ServerFacts, TakeOutcome, Taken, View,
+    Witness, WitnessedEnd, check_remembered,
 };
 
 /// See the module.
 pub struct RedisDispatcher {
-    link: Arc<Link>,
+    pub(super) link: Arc<Link>,
+    pub(super) registry: registry::Scripts,
     scripts: Scripts,
     listeners: broadcast::Sender<Announcement>,
     listening: AbortHandle,
@@ -51,6 +53,7 @@ impl RedisDispatcher {
         let listening = tokio::spawn(channel::listen(link.clone(), listeners.clone()));
         Ok(RedisDispatcher {
             link,
+            registry: registry::Scripts::new(),
             scripts: Scripts {
                 take: Script::new(concat!(include_str!("prelude.lua"), include_str!("take.lua"))),
                 view: Script::new(concat!(include_str!("prelude.lua"), include_str!("view.lua"))),
@@ -456,5 +459,19 @@ impl Dispatcher for RedisDispatcher {
 
     async fn history(&self) -> Result<History, DispatchError> {
         self.link.history().await
+    }
+
+    fn registry(&self) -> Option<&dyn NodeRegistry> {
+        Some(self)
+    }
+
+    async fn server_facts(&self) -> Result<ServerFacts, DispatchError> {
+        match self.link.info().await? {
+            Some(info) => Ok(registry::read_info(&info)),
+            None => {
+                let role = Some("cluster".to_owned());
+                Ok(ServerFacts { role, ..ServerFacts::default() })
+            }
+        }
     }
 }

@@ -202,6 +202,16 @@ impl Link {
         }
     }
 
+    /// Everything that the server says of itself; `None` of a cluster, which has many.
+    pub(super) async fn info(&self) -> Result<Option<String>, DispatchError> {
+        if let Target::Cluster(_) = &self.target {
+            return Ok(None);
+        }
+        self.run(async |connection| redis::cmd("INFO").query_async(connection).await)
+            .await
+            .map(Some)
+    }
+
     /// Of a server its history; of a cluster the epoch of its map, as each type
     /// has a history of its own there. Fails where a cluster is down.
     pub(super) async fn history(&self) -> Result<History, DispatchError> {

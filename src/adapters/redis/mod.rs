@@ -4,7 +4,7 @@
 //! One hash per type, `idgen:{name}`, and beside it the refill lock
 //! `idgen:{name}:lock`, the leases that it is a witness of,
 //! `idgen:{name}:leases`, and what is remembered under request keys,
-//! `idgen:{name}:request:KEY`; news on the channel `idgen:events`. The names and
+//! `idgen:{name}:request:KEY`; nodes report themselves under `idgen:{-nodes}`; news on the channel `idgen:events`. The names and
 //! the fields are documented in `docs/redis.md`: peers and operators read them.
 //! Everything that decides is a script, so that it is atomic; the history
 //! (`master_replid`) is read inside the script that relies on it.
@@ -14,11 +14,13 @@ mod cluster;
 mod dispatcher;
 mod link;
 mod majority;
+mod registry;
 mod sentinel;
 mod server;
 
 pub use dispatcher::RedisDispatcher;
 pub use link::RedisOptions;
+pub use registry::NODES_KEY;
 
 use crate::domain::TypeName;
 

@@ -41,14 +41,7 @@ pub(super) const ID_FIELDS: [&str; 13] = [
 
 /// `value` as a JSON answer.
 pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> Response {
-    let text = match form {
-        IdForm::Number => serde_json::to_string(value),
-        IdForm::String => serde_json::to_value(value).map(|mut value| {
-            ids_to_text(&mut value);
-            value.to_string()
-        }),
-    };
-    let text = match text {
+    let text = match as_text(value, form) {
         Ok(text) => text,
         Err(error) => {
             let error = Error::new(ErrorCode::Internal, format!("answer: {error}"));
@@ -57,6 +50,17 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize, form: IdForm) -> 
     };
     let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, headers, text).into_response()
+}
+
+/// `value` as JSON.
+pub(super) fn as_text(value: &impl Serialize, form: IdForm) -> serde_json::Result<String> {
+    match form {
+        IdForm::Number => serde_json::to_string(value),
+        IdForm::String => serde_json::to_value(value).map(|mut value| {
+            ids_to_text(&mut value);
+            value.to_string()
+        }),
+    }
 }
 
 fn ids_to_text(value: &mut Value) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
+use super::fake_live::FakeLive;
 use super::{Access, HttpConfig, bind};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
@@ -47,6 +48,7 @@ pub(crate) struct Held {
     pub(crate) changes: Vec<TypeChange>,
     /// Types and request keys, with the count and the ids that they stand for.
     remembered: BTreeMap<(String, String), (i64, Vec<IdRange>)>,
+    pub(crate) live: FakeLive,
     /// Calls of `next_ids` for the type `slow` wait for ever.
     pub(crate) entered_slow: Option<tokio::sync::oneshot::Sender<()>>,
 }
@@ -80,7 +82,7 @@ fn arrived(moving: &TypeRecord, to: InstanceId) -> TypeRecord {
 }
 
 /// What the dispatcher holds of a type, always.
-fn view_of(record: &TypeRecord) -> View {
+pub(super) fn view_of(record: &TypeRecord) -> View {
     View {
         sealed: None,
         history: History::new("h1"),

@@ -22,6 +22,7 @@ use crate::service::api::{
     MAX_COUNT, MAX_GATE_PASS, MAX_ID_TEXT, MAX_LEASE, MAX_LEASE_MS, MAX_REQUEST_KEY, MAX_TEXTS,
     MIN_LEASE_MS, Order,
 };
+use crate::service::live::api::LiveApi;
 
 type Answer = Result<Response, Problem>;
 
@@ -91,7 +92,7 @@ struct Told {
 }
 
 /// The operations that hand out ids, or tell about one.
-pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+pub(super) fn operations<A: AdminApi + LiveApi>() -> Vec<Operation<Shared<A>>> {
     use ErrorCode::{ClockBackwards, Conflict, Exhausted, Retired, UnknownType};
     vec![
         post("issueIds", "/types/{name}/ids", Role::Operate, ids::<A>)
@@ -121,7 +122,7 @@ enum Issued {
     Texts(TextsJson),
 }
 
-async fn ids<A: AdminApi>(
+async fn ids<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Wanted>,
@@ -139,7 +140,7 @@ async fn ids<A: AdminApi>(
     };
     match query.form {
         As::Number => {
-            let ranges = app.api.next_ids(&name, order).await?;
+            let ranges = served(&app, app.api.next_ids(&name, order).await, order.count)?;
             let count = order.count;
             let answer = move || {
                 let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
@@ -153,13 +154,20 @@ async fn ids<A: AdminApi>(
                 .map_err(|error| Error::new(ErrorCode::Internal, format!("answer: {error}")).into())
         }
         As::Text => {
-            let texts = app.api.next_string_ids(&name, order, true).await?;
+            let texts = app.api.next_string_ids(&name, order, true).await;
+            let texts = served(&app, texts, order.count)?;
             Ok(json(StatusCode::OK, &TextsJson { name, texts }, query.ids))
         }
     }
 }
 
-async fn lease<A: AdminApi>(
+/// Counts what was served.
+fn served<A: LiveApi, T>(app: &Shared<A>, result: Result<T, Error>, ids: i64) -> Result<T, Error> {
+    app.api.served(result.as_ref().map(|_| ids.unsigned_abs()));
+    result
+}
+
+async fn lease<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
     Name(name): Name,
     QueryOf(query): QueryOf<Lease>,
@@ -167,7 +175,9 @@ async fn lease<A: AdminApi>(
 ) -> Answer {
     let count = within("count", query.count, 1..=MAX_LEASE)?;
     let ttl_ms = within("ttl_ms", query.ttl_ms, MIN_LEASE_MS..=MAX_LEASE_MS)?;
-    let lease = app.api.lease_range(&name, count, ttl_ms).await?;
+    let lease = app.api.lease_range(&name, count, ttl_ms).await;
+    let ids = lease.as_ref().map_or(0, |lease| lease.count);
+    let lease = served(&app, lease, ids)?;
     Ok(json(StatusCode::OK, &LeaseJson::of(name, lease), query.ids))
 }
 

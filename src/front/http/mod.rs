@@ -15,6 +15,7 @@ mod headers;
 mod instances;
 mod issue;
 pub mod kind_schema;
+mod live;
 pub mod log_schema;
 pub mod migration_schema;
 mod migrations;
@@ -43,6 +44,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::service::admin::AdminApi;
+use crate::service::live::api::LiveApi;
 pub use auth::Access;
 use patience::Patience;
 
@@ -105,7 +107,7 @@ impl BoundHttp {
     /// Answers until `shutdown` becomes true or its sender is gone. Then it
     /// stops accepting, lets requests in flight finish within the drain time,
     /// closes what is left, and returns; every connection has ended by then.
-    pub async fn serve<A: AdminApi>(
+    pub async fn serve<A: AdminApi + LiveApi>(
         self,
         api: Arc<A>,
         registry: Registry,
@@ -113,7 +115,7 @@ impl BoundHttp {
         shutdown: watch::Receiver<bool>,
     ) {
         let mut stop = shutdown.clone();
-        let router = routes::router(api, registry, access);
+        let router = routes::router(api, registry, access, shutdown.clone());
         let permits = Arc::new(Semaphore::new(self.config.max_connections));
         let mut connections = JoinSet::new();
         loop {
@@ -190,6 +192,8 @@ fn refuse(stream: &TcpStream) {
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+mod fake_live;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing;
 use prometheus::{Encoder, Registry, TextEncoder};
+use tokio::sync::{Semaphore, watch};
 
 use super::answer::{IdForm, json};
 use super::auth::{Access, require_token};
@@ -23,10 +24,11 @@ use super::page::{Built, Page};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, headers, instances, issue, migrations, openapi, types};
+use super::{REQUEST_TIMEOUT, headers, instances, issue, live, migrations, openapi, types};
 use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
+use crate::service::live::api::LiveApi;
 
 /// What the handlers share.
 pub(super) struct Shared<A> {
@@ -34,6 +36,10 @@ pub(super) struct Shared<A> {
     registry: Registry,
     /// The OpenAPI document of the admin API.
     document: Bytes,
+    /// One for each stream that may be open.
+    pub(super) streams: Arc<Semaphore>,
+    /// True once the HTTP side ends: streams end at once then.
+    pub(super) stop: watch::Receiver<bool>,
 }
 
 impl<A> Clone for Shared<A> {
@@ -42,12 +48,14 @@ impl<A> Clone for Shared<A> {
             api: self.api.clone(),
             registry: self.registry.clone(),
             document: self.document.clone(),
+            streams: self.streams.clone(),
+            stop: self.stop.clone(),
         }
     }
 }
 
 /// Every operation of the admin API.
-pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
+pub(super) fn operations<A: AdminApi + LiveApi>() -> Vec<Operation<Shared<A>>> {
     let mut all = vec![
         get("listAudit", "/audit", Role::View, audit::<A>)
             .about("Lists the newest changes", "Newest first, with the settings before and after.")
@@ -64,11 +72,18 @@ pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
     all.extend(issue::operations());
     all.extend(instances::operations());
     all.extend(migrations::operations());
+    all.extend(live::operations());
     all
 }
 
 /// Every address of the HTTP side.
-pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
+pub(super) fn router<A: AdminApi + LiveApi>(
+    api: Arc<A>,
+    registry: Registry,
+    access: Access,
+    stop: watch::Receiver<bool>,
+) -> Router {
+    let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
     let document = Bytes::from(openapi::document(&operations).to_string());
@@ -104,7 +119,7 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
         .layer(middleware::from_fn(headers::secure))
-        .with_state(Shared { api, registry, document })
+        .with_state(Shared { api, registry, document, streams, stop })
 }
 
 /// Most rows of an answer.

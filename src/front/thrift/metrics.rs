@@ -11,6 +11,8 @@ use prometheus::{
 use thrift::ApplicationErrorKind;
 
 use crate::domain::ErrorCode;
+use crate::service::live::api::Traffic;
+use crate::service::live::is_failure;
 
 use super::method::Method;
 use super::wire::{Foreign, Malformed};
@@ -168,6 +170,20 @@ impl ThriftMetrics {
     /// How many complete requests were received so far.
     pub fn requests(&self) -> u64 {
         self.methods.iter().map(|m| m.requests.get()).sum()
+    }
+
+    /// What was served so far.
+    pub fn traffic(&self) -> Traffic {
+        let codes = ErrorCode::ALL.iter().zip(&self.errors);
+        let failed = codes.clone().filter(|(code, _)| is_failure(**code));
+        let sum = |counter: (&ErrorCode, &IntCounter)| counter.1.get();
+        let unknown: u64 = self.application_errors.iter().map(IntCounter::get).sum();
+        Traffic {
+            ids: self.ids.get(),
+            calls: self.requests(),
+            errors: codes.map(sum).sum::<u64>() + unknown,
+            failures: failed.map(sum).sum(),
+        }
     }
 
     /// A complete request for `method` was received.

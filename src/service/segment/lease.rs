@@ -109,6 +109,7 @@ async fn lease_one(
     leases: &Leases,
 ) -> Result<(), Error> {
     learn_what_was_leased(parts, entry, leases).await;
+    let began = Instant::now();
     let mut reason = unavailable("no range could be leased");
     for _ in 0..TRIES {
         let record = entry.record();
@@ -136,7 +137,10 @@ async fn lease_one(
         };
         parts.store_clock.learn(allocation.load_ms);
         match admit(parts, entry, leases, allocation, period).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                parts.note_refill(&entry.name, allocation.range, began.elapsed());
+                return Ok(());
+            }
             Err(error) => reason = error,
         }
     }

@@ -64,6 +64,11 @@ impl Leases {
         self.pool.burn_to(position)
     }
 
+    /// Why the latest try to lease a range failed.
+    pub(super) fn error(&self) -> Option<Error> {
+        self.supply.error()
+    }
+
     /// Positions taken so far: who sees the same number twice saw no use between.
     pub(super) fn taken(&self) -> u64 {
         self.pool.taken()

@@ -16,7 +16,7 @@ mod tenancy;
 mod worker;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,6 +69,7 @@ impl Snowflakes {
                 current: ArcSwapOption::empty(),
                 last: Mutex::default(),
                 waiting: AtomicUsize::new(0),
+                made: AtomicU64::new(0),
                 turn: tokio::sync::Mutex::default(),
             })
         });
@@ -124,6 +125,8 @@ pub(super) struct SnowflakeSource {
     last: Mutex<Option<LastUse>>,
     /// Calls that wait for time to pass, or for a worker id, or for their turn.
     waiting: AtomicUsize,
+    /// Ids made so far.
+    made: AtomicU64,
     /// Whose turn it is to wait for more than a turn: one call after the other,
     /// in the order of arrival, so that none starves where there are too many.
     turn: tokio::sync::Mutex<()>,
@@ -138,6 +141,11 @@ impl SnowflakeSource {
     /// How its ids are made.
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// How many ids it has made.
+    pub(super) fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
     }
 
     /// A number that changes with every id.
@@ -164,7 +172,10 @@ impl SnowflakeSource {
             return None; // those who came before are first
         }
         match self.current.load().as_ref()?.take(clock, 1) {
-            Took::Ids(range) => Some(range.start()),
+            Took::Ids(range) => {
+                self.made.fetch_add(1, Ordering::Relaxed);
+                Some(range.start())
+            }
             _ => None,
         }
     }
@@ -270,6 +281,7 @@ pub(super) async fn acquire(
         match took {
             Took::Ids(range) => {
                 missing -= range.len();
+                source.made.fetch_add(range.len(), Ordering::Relaxed);
                 ranges.push(range);
                 continue;
             }
