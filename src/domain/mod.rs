@@ -19,6 +19,7 @@ pub mod name;
 pub mod opaque;
 pub mod options;
 pub mod prefetch;
+pub mod preview;
 pub mod range;
 pub mod redis_url;
 pub mod sizing;

@@ -27,6 +27,7 @@ mod metrics;
 mod migration;
 mod refill;
 mod request_key;
+mod reserve;
 mod segment;
 mod sequence;
 mod snowflake;

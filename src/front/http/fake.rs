@@ -10,11 +10,13 @@ use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
 use super::{Access, HttpConfig, bind};
+use crate::domain::allocation::{check_block, reserve};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
 use crate::domain::gate_pass::shard_of;
 use crate::domain::instance::{check_drain, choose_instance, find_instance};
 use crate::domain::migration::Known;
+use crate::domain::preview::{Preview, preview};
 use crate::domain::{
     Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, Mode,
     OpaqueKey, Seal, State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
@@ -22,6 +24,7 @@ use crate::domain::{
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
 use crate::service::admin::{
     AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Place,
+    Reserved,
 };
 use crate::service::api::{
     Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
@@ -502,6 +505,20 @@ impl AdminApi for Fake {
         record.version += 1;
         self.note("rotate_key", name, actor, None);
         Ok(self.store(record))
+    }
+
+    async fn reserve(&self, name: &str, count: i64, actor: &str) -> Result<Reserved, Error> {
+        let mut record = self.find(name)?;
+        check_block(&record)?;
+        let range = reserve(&record, count, 0)?;
+        record.next_id = range.end();
+        self.note("reserve", name, actor, None);
+        let name = self.store(record).name;
+        Ok(Reserved { name, start: range.start(), end: range.end(), step: 1, count })
+    }
+
+    async fn preview(&self, spec: TypeSpec, rate: f64) -> Result<Preview, Error> {
+        preview(&spec, rate, MADE_MS)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {

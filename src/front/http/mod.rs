@@ -6,6 +6,8 @@
 //! everything under `/api/v1` needs the admin token. No answer holds a secret:
 //! URLs of Redis instances are always redacted.
 
+pub mod action_schema;
+mod actions;
 mod answer;
 mod auth;
 mod codes;
@@ -183,6 +185,8 @@ fn refuse(stream: &TcpStream) {
     let _ = stream.try_write(answer);
 }
 
+#[cfg(test)]
+mod action_tests;
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, actions, instances, issue, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -39,12 +39,17 @@ impl<A> Clone for Shared<A> {
 pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
     let admin = Router::new()
         .route("/types", get(types::list::<A>).post(types::create::<A>))
-        .route("/types/{name}", get(types::show::<A>).patch(types::alter::<A>))
+        .route(
+            "/types/{name}",
+            // The POST is /types/preview: a type may be called preview, too.
+            get(types::show::<A>).patch(types::alter::<A>).post(actions::preview::<A>),
+        )
         .route("/types/{name}/retire", post(types::retire::<A>))
         .route("/types/{name}/restore", post(types::restore::<A>))
         .route("/types/{name}/rotate-key", post(types::rotate_key::<A>))
         .route("/types/{name}/ids", post(issue::ids::<A>))
         .route("/types/{name}/lease", post(issue::lease::<A>))
+        .route("/types/{name}/reserve", post(actions::reserve::<A>))
         .route("/types/{name}/decode", get(issue::decode::<A>))
         .route("/types/{name}/ranges", get(types::ranges::<A>))
         .route(

@@ -120,6 +120,8 @@ fn the_admin_api_needs_the_right_token_everywhere() {
             ("POST", "/types/order/restore"),
             ("POST", "/types/order/ids"),
             ("POST", "/types/order/lease"),
+            ("POST", "/types/order/reserve"),
+            ("POST", "/types/preview"),
             ("POST", "/types/order/rotate-key"),
             ("GET", "/types/order/decode"),
             ("GET", "/types/order/ranges"),
