@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
+use super::import::{self, ExportArgs, ImportArgs};
 use super::migrate::{self, MigrateArgs, MigrationsArgs};
 use super::output::{json, pairs, table, time};
 use super::sites::{self, CheckSitesArgs};
@@ -36,6 +37,10 @@ pub enum TypeCommand {
     Migrations(MigrationsArgs),
     /// Take ids in a row for a bulk load: nobody else gets them
     Reserve(ReserveArgs),
+    /// Take types over from another system: Leaf, tinyid, IdGen, CosId, a list
+    Import(Box<ImportArgs>),
+    /// Print all id types, to be imported elsewhere
+    Export(ExportArgs),
     /// Compare the types that several sites share with those of the other sites
     CheckSites(CheckSitesArgs),
     /// Stop handing out ids of a type; its name and its next id are kept
@@ -204,6 +209,8 @@ pub fn run(
         TypeCommand::Migrate(args) => migrate::migrate(args, environment, console),
         TypeCommand::Migrations(args) => migrate::migrations(args, environment, console),
         TypeCommand::Reserve(args) => reserve(args, environment, console),
+        TypeCommand::Import(args) => import::import(*args, environment, console),
+        TypeCommand::Export(args) => import::export(args, environment, console),
         TypeCommand::CheckSites(args) => sites::run(args, environment, console),
         TypeCommand::Retire(args) => retire(args, environment, console),
         TypeCommand::Restore(args) => {

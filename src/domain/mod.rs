@@ -13,6 +13,7 @@ pub mod gate_pass;
 pub mod history;
 pub mod id_map;
 pub mod id_type;
+pub mod import;
 pub mod instance;
 pub mod migration;
 pub mod name;

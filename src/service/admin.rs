@@ -1,15 +1,17 @@
 //! What the admin front may ask of the service beyond the data plane.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
 use super::api::IdApi;
+use crate::domain::import::Table;
 use crate::domain::preview::Preview;
 use crate::domain::{
     Error, History, InstanceId, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord,
     TypeSpec,
 };
-use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
+use crate::ports::{AuditEntry, ForeignTable, Page, RangeLogEntry, TypeFilter, View};
 
 /// The control plane: types, Redis instances, logs.
 ///
@@ -74,6 +76,26 @@ pub trait AdminApi: IdApi {
         spec: TypeSpec,
         rate: f64,
     ) -> impl Future<Output = Result<Preview, Error>> + Send;
+
+    /// Now by the clock of this node, in milliseconds of the Unix epoch.
+    fn now_ms(&self) -> i64;
+
+    /// Whether a type of `spec` may be made through this node, as far as that is known
+    /// without the range store.
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error>;
+
+    /// Those of the types of these names that are there.
+    fn find_types(
+        &self,
+        names: Vec<TypeName>,
+    ) -> impl Future<Output = Result<HashMap<TypeName, TypeRecord>, Error>> + Send;
+
+    /// The rows of a table of another system. See
+    /// [`ImportSource::read`](crate::ports::ImportSource::read).
+    fn read_foreign(
+        &self,
+        wanted: &ForeignTable,
+    ) -> impl Future<Output = Result<Table, Error>> + Send;
 
     /// All Redis instances by number, each with its state now.
     fn instances(&self) -> impl Future<Output = Result<Vec<InstanceStatus>, Error>> + Send;

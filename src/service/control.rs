@@ -10,6 +10,7 @@ use super::catalogue::TypeEntry;
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
 use crate::domain::allocation;
+use crate::domain::import::Table;
 use crate::domain::instance::find_instance;
 use crate::domain::preview::{Preview, preview};
 use crate::domain::{
@@ -17,8 +18,10 @@ use crate::domain::{
     TypeName, TypeRecord, TypeSpec,
 };
 use crate::ports::{
-    Announcement, AuditEntry, Dispatcher, NextRange, Page, RangeLogEntry, TypeFilter, WitnessedEnd,
+    Announcement, AuditEntry, Dispatcher, ForeignTable, NextRange, Page, RangeLogEntry, TypeFilter,
+    WitnessedEnd,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -230,7 +233,26 @@ impl AdminApi for Service {
 
     async fn preview(&self, spec: TypeSpec, rate: f64) -> Result<Preview, Error> {
         self.parts.check_new(&spec)?;
-        preview(&spec, rate, self.parts.clock.now_ms())
+        preview(&spec, rate, self.now_ms())
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.parts.clock.now_ms()
+    }
+
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error> {
+        self.parts.check_new(spec)
+    }
+
+    async fn find_types(
+        &self,
+        names: Vec<TypeName>,
+    ) -> Result<HashMap<TypeName, TypeRecord>, Error> {
+        self.parts.find_types(names).await
+    }
+
+    async fn read_foreign(&self, wanted: &ForeignTable) -> Result<Table, Error> {
+        self.parts.read_foreign(wanted).await
     }
 
     async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {

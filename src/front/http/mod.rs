@@ -12,6 +12,8 @@ mod answer;
 mod auth;
 mod codes;
 mod extract;
+pub mod import_schema;
+mod imports;
 mod instances;
 mod issue;
 pub mod kind_schema;
@@ -189,6 +191,8 @@ fn refuse(stream: &TcpStream) {
 mod action_tests;
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+mod import_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

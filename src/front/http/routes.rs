@@ -10,16 +10,17 @@ use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use prometheus::{Encoder, Registry, TextEncoder};
+use tokio::sync::Semaphore;
 
 use super::answer::{IdForm, json};
 use super::auth::{Access, require_token};
 use super::codes::Fault;
-use super::extract::{MAX_BODY, QueryOf};
+use super::extract::{MAX_BODY, MAX_IMPORT, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, actions, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, actions, imports, instances, issue, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
@@ -37,6 +38,7 @@ impl<A> Clone for Shared<A> {
 
 /// Every address of the HTTP side.
 pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Access) -> Router {
+    let few = Arc::new(Semaphore::new(imports::AT_A_TIME));
     let admin = Router::new()
         .route("/types", get(types::list::<A>).post(types::create::<A>))
         .route(
@@ -63,6 +65,13 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .route(
             "/redis-instances/{name}/drain",
             post(migrations::drain::<A>).delete(migrations::end_drain::<A>),
+        )
+        .route("/export", get(imports::export::<A>))
+        .route(
+            "/imports",
+            post(imports::import::<A>)
+                .layer(DefaultBodyLimit::max(MAX_IMPORT))
+                .layer(middleware::from_fn_with_state(few, imports::few_at_a_time)),
         )
         .route("/audit", get(audit::<A>))
         .route("/node", get(node::<A>))
