@@ -77,7 +77,7 @@ fn node(cluster: &Cluster, data: &std::path::Path) -> Node {
 
 fn legacy(cluster: &Cluster, database: &str, prefix: &str, app: i64) {
     cluster.sql(&format!(
-        "CREATE DATABASE {database}; CREATE OR REPLACE USER reader IDENTIFIED BY 's3cr3t-word'; \
+        "CREATE DATABASE {database} CHARACTER SET utf8mb4; CREATE OR REPLACE USER reader IDENTIFIED BY 's3cr3t-word'; \
          GRANT SELECT ON legacy_u.* TO reader; GRANT SELECT ON legacy_d.* TO reader;"
     ));
     let sql = LEGACY.replace("{p}", prefix).replace("{app}", &app.to_string());

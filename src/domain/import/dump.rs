@@ -35,8 +35,9 @@ enum Token {
 /// The rows of the table of `kind`, or of the one table that belongs to a kind; of a
 /// table with another name, if it is the only one and `kind` is given.
 pub(super) fn read(text: &str, kind: Option<Kind>) -> Result<Table, Error> {
-    let starts = text.trim_start();
-    let says_so = starts.starts_with("-- M") && text.contains("\n-- Host");
+    // The first line may be a command for the client that reads the dump.
+    let begins = ["-- MySQL dump", "-- MariaDB dump"];
+    let says_so = text.lines().take(8).any(|line| begins.iter().any(|b| line.starts_with(b)));
     let tail = text.trim_end().lines().next_back().unwrap_or_default();
     if says_so && !tail.starts_with(COMPLETED) {
         let line = text.lines().count().max(1);
