@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::adapters::embedded::EmbeddedStore;
 use crate::adapters::memory::MemoryDispatcher;
-use crate::adapters::mysql::{self, MysqlOptions, MysqlStore};
+use crate::adapters::mysql::{self, MysqlImportSource, MysqlOptions, MysqlStore};
 use crate::adapters::redis::{RedisDispatcher, RedisOptions};
 use crate::adapters::system::{SystemClock, SystemEntropy};
 use crate::cli::Wiring;
@@ -239,6 +239,7 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
             factory: Arc::new(factory),
             entropy: Arc::new(SystemEntropy),
             clock: Arc::new(SystemClock),
+            import_source: Arc::new(MysqlImportSource),
         },
         access: match access {
             AdminAccess::Token { token, .. } => Access::Token(token.reveal().to_owned()),

@@ -206,6 +206,7 @@ impl Cluster {
             factory: Arc::new(OneDispatcher(self.dispatcher.clone())),
             entropy: self.entropy.clone(),
             clock: clock.clone(),
+            import_source: Arc::new(idgen::adapters::mysql::MysqlImportSource),
         };
         let metrics = ServiceMetrics::register(&prometheus::Registry::new()).unwrap();
         let service = Service::start(config, ports, metrics.clone()).await.unwrap();

@@ -95,6 +95,11 @@ impl Client {
         self.ask(Method::GET, path, None)
     }
 
+    /// The text at `path`.
+    pub fn get_text(&self, path: &str) -> Result<String, Failure> {
+        self.send(Method::GET, path, None)
+    }
+
     /// Sends `body`, if any, and reads the JSON of the answer.
     pub fn post<T: DeserializeOwned>(
         &self,

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod exit;
 pub mod flags;
 pub mod get;
+mod import;
 pub mod lease;
 pub mod load;
 mod migrate;
@@ -191,6 +192,8 @@ fn confirm(
     Ok(())
 }
 
+#[cfg(test)]
+mod import_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

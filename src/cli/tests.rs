@@ -172,6 +172,19 @@ fn a_type_lives() {
 }
 
 #[test]
+fn a_block_is_reserved() {
+    let server = Server::start();
+    client(&server, &["type", "add", "order"], "");
+    let block = client(&server, &["type", "reserve", "order", "500"], "");
+    assert_eq!(block.out, "first id  1\nlast id   500\nids       500\n");
+    let block = client(&server, &["type", "reserve", "order", "2", "--json"], "").json();
+    assert_eq!(block, json!({"name": "order", "start": 501, "end": 503, "step": 1, "count": 2}));
+    let refused = client(&server, &["type", "reserve", "order", "-1"], "");
+    assert_eq!(refused.code, exit::REFUSED, "{refused:?}");
+    assert!(refused.err.contains("count -1"), "{refused:?}");
+}
+
+#[test]
 fn retiring_asks_for_the_name() {
     let server = Server::start();
     client(&server, &["type", "add", "order"], "");

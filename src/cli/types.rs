@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::client::{Client, ClientArgs, encode};
 use super::exit::Failure;
+use super::import::{self, ExportArgs, ImportArgs};
 use super::migrate::{self, MigrateArgs, MigrationsArgs};
 use super::output::{json, pairs, table, time};
 use super::sites::{self, CheckSitesArgs};
@@ -12,6 +13,7 @@ use super::type_options::{ModeFlag, OpaqueFlags, OptionFlags};
 use super::type_view::{or_dash, place_of, settings_of, supply_of};
 use super::{Console, Environment, confirm};
 use crate::domain::{LoadPercentage, TypeOptions};
+use crate::front::http::action_schema::{Reserve, ReservedJson};
 use crate::front::http::log_schema::RangeLogJson;
 use crate::front::http::schema::{ListJson, NewType, TypeDetailJson, TypeJson, TypePatch};
 
@@ -33,6 +35,12 @@ pub enum TypeCommand {
     Migrate(MigrateArgs),
     /// List the id types that are on their way to another Redis instance
     Migrations(MigrationsArgs),
+    /// Take ids in a row for a bulk load: nobody else gets them
+    Reserve(ReserveArgs),
+    /// Take types over from another system: Leaf, tinyid, IdGen, CosId, a list
+    Import(Box<ImportArgs>),
+    /// Print all id types, to be imported elsewhere
+    Export(ExportArgs),
     /// Compare the types that several sites share with those of the other sites
     CheckSites(CheckSitesArgs),
     /// Stop handing out ids of a type; its name and its next id are kept
@@ -159,6 +167,18 @@ pub struct NameArgs {
     client: ClientArgs,
 }
 
+/// Options of `type reserve`.
+#[derive(Args, Clone, Debug)]
+pub struct ReserveArgs {
+    /// Its name
+    name: String,
+    /// How many ids
+    #[arg(value_name = "COUNT", allow_negative_numbers = true)]
+    count: i64,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
 /// A highest id, by number or by the name of a type that must hold it.
 fn limit(text: &str) -> Result<i64, String> {
     match text {
@@ -188,6 +208,9 @@ pub fn run(
         TypeCommand::Set(args) => set(args, environment, console),
         TypeCommand::Migrate(args) => migrate::migrate(args, environment, console),
         TypeCommand::Migrations(args) => migrate::migrations(args, environment, console),
+        TypeCommand::Reserve(args) => reserve(args, environment, console),
+        TypeCommand::Import(args) => import::import(*args, environment, console),
+        TypeCommand::Export(args) => import::export(args, environment, console),
         TypeCommand::CheckSites(args) => sites::run(args, environment, console),
         TypeCommand::Retire(args) => retire(args, environment, console),
         TypeCommand::Restore(args) => {
@@ -360,6 +383,25 @@ fn retire(args: RetireArgs, env: &Environment, console: &mut Console<'_>) -> Res
     }
     let changed = act(&client, &args.name, "retire")?;
     changed_to(changed, args.client.json, console)
+}
+
+fn reserve(args: ReserveArgs, env: &Environment, console: &mut Console<'_>) -> Result<(), Failure> {
+    let client = Client::new(&args.client, env)?;
+    let path = format!("/types/{}/reserve", encode(&args.name));
+    let block: ReservedJson = client.post(&path, Some(&Reserve { count: args.count }))?;
+    if args.client.json {
+        return Ok(json(console.out, &block)?);
+    }
+    let last = block.start + (block.count - 1) * block.step;
+    let mut shown = vec![
+        ("first id", block.start.to_string()),
+        ("last id", last.to_string()),
+        ("ids", block.count.to_string()),
+    ];
+    if block.step != 1 {
+        shown.push(("step", block.step.to_string()));
+    }
+    Ok(pairs(console.out, &shown)?)
 }
 
 fn act(client: &Client, name: &str, action: &str) -> Result<TypeJson, Failure> {

@@ -12,11 +12,12 @@
 //! back takes `next_id` below the slice that it is in.
 
 use super::gate_pass::SHARDS;
+use super::id_type::within;
 use super::opaque::{slice_of, slice_start};
 use super::options::{period_of, position_in};
 use super::sizing::{next_length, update_id};
 use super::{
-    Error, ErrorCode, IdRange, Mode, OpaqueKey, PeriodSpan, SliceKey, State, TypeOptions,
+    AtLimit, Error, ErrorCode, IdRange, Mode, OpaqueKey, PeriodSpan, SliceKey, State, TypeOptions,
     TypeRecord, TypeSpec, Usage,
 };
 
@@ -162,28 +163,9 @@ fn above_floor(record: &TypeRecord, next_id: i64, floor: i64) -> i64 {
 /// [`next_range`], where fewer than `count` are left, and with
 /// `INVALID_ARGUMENT` (`mode`) where positions are not one plain sequence.
 pub fn reserve(record: &TypeRecord, count: i64, floor: i64) -> Result<IdRange, Error> {
-    if !(1..=TypeSpec::LONGEST_RANGE).contains(&count) {
-        return Err(Error::invalid(
-            "count",
-            format!(
-                "count {count} is out of range: it must be from 1 to {}",
-                TypeSpec::LONGEST_RANGE
-            ),
-        ));
-    }
+    within("count", count, 1, TypeSpec::LONGEST_RANGE)?;
     check_active(record)?;
-    check_counted(record)?;
-    let what = match (record.mode, record.options.calendar) {
-        (Mode::Sharded, _) => Some("a sharded type"),
-        (_, Some(_)) => Some("a calendar series"),
-        _ => None,
-    };
-    if let Some(what) = what {
-        return Err(Error::invalid(
-            "mode",
-            format!("mode of id type {}: {what} has no block to reserve", record.name),
-        ));
-    }
+    check_one_row(record)?;
     check_floor(floor)?;
     let start = above_floor(record, record.next_id, floor);
     match start.checked_add(count) {
@@ -192,6 +174,48 @@ pub fn reserve(record: &TypeRecord, count: i64, floor: i64) -> Result<IdRange, E
         }
         _ => Err(exhausted(record, None)),
     }
+}
+
+/// Refuses positions that are not one plain sequence.
+fn check_one_row(record: &TypeRecord) -> Result<(), Error> {
+    check_counted(record)?;
+    let what = match (record.mode, record.options.calendar) {
+        (Mode::Sharded, _) => "a sharded type",
+        (_, Some(_)) => "a calendar series",
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(
+        "mode",
+        format!("mode of id type {}: {what} has no block to reserve", record.name),
+    ))
+}
+
+/// Refuses a type that cannot give a caller ids in a row: what [`reserve`] refuses, and
+/// an opaque type (`opaque`), whose ids are scattered, and one that cycles
+/// (`at_limit`), whose ids repeat. Of a type that sites share, the ids of a block are
+/// as far apart as there are sites.
+pub fn check_block(record: &TypeRecord) -> Result<(), Error> {
+    check_one_row(record)?;
+    let name = &record.name;
+    if record.options.opaque.is_some() {
+        return Err(Error::invalid(
+            "opaque",
+            format!(
+                "id type {name} is opaque: its ids are not in a row, so there is no block to \
+                 reserve; take ids with many calls instead"
+            ),
+        ));
+    }
+    if record.options.at_limit == AtLimit::Cycle {
+        return Err(Error::invalid(
+            "at_limit",
+            format!(
+                "at_limit of id type {name} is cycle: its ids repeat, so there is no block to \
+                 reserve"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// What is left when the end of a range was taken back.

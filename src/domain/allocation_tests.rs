@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::options::number_of;
-use crate::domain::{InstanceId, Opaque, Period, TypeName};
+use crate::domain::{InstanceId, Opaque, Period, Sites, TypeName, TypeOptions};
 
 fn record(change: impl FnOnce(&mut TypeSpec)) -> TypeRecord {
     let mut spec = TypeSpec::new(TypeName::parse("order").unwrap());
@@ -158,6 +158,31 @@ fn the_clock_of_the_store_settles_the_period() {
                 assert_eq!(denied, Denied::WrongPeriod { now_ms });
             }
         }
+    }
+}
+
+#[test]
+fn ids_in_a_row_are_not_of_every_kind() {
+    let of = |mode, options| {
+        let record = TypeRecord { mode, options, ..record(|_| {}) };
+        check_block(&record).map_err(|error| error.field)
+    };
+    let none = TypeOptions::default;
+    let opaque = TypeOptions { opaque: Some(Opaque { slices: 2 }), ..none() };
+    let cycle = TypeOptions { at_limit: AtLimit::Cycle, ..none() };
+    let calendar = TypeOptions { calendar: Some(Period::Daily), ..none() };
+    let sites = TypeOptions { sites: Some(Sites { count: 2, site: 0 }), ..none() };
+    for (mode, options, expected) in [
+        (Mode::Strict, none(), Ok(())),
+        (Mode::Segment, none(), Ok(())),
+        (Mode::Segment, sites, Ok(())),
+        (Mode::Sharded, none(), Err(Some("mode"))),
+        (Mode::Snowflake, none(), Err(Some("mode"))),
+        (Mode::Strict, calendar, Err(Some("mode"))),
+        (Mode::Strict, opaque, Err(Some("opaque"))),
+        (Mode::Strict, cycle, Err(Some("at_limit"))),
+    ] {
+        assert_eq!(of(mode, options.clone()), expected, "{mode} {options:?}");
     }
 }
 

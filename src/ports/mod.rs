@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod dispatcher;
 pub mod entropy;
 pub mod facts;
+pub mod import_source;
 pub mod node_registry;
 pub mod range_store;
 pub mod worker_ids;
@@ -18,6 +19,7 @@ pub use dispatcher::{
 };
 pub use entropy::Entropy;
 pub use facts::MysqlFacts;
+pub use import_source::{ForeignTable, ImportSource};
 pub use node_registry::{NodeEntry, NodeRegistry, ServerFacts};
 pub use range_store::{
     Allocation, Assigned, AuditEntry, Change, NextRange, Page, RangeLogEntry, RangeStore,

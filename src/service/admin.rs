@@ -1,13 +1,17 @@
 //! What the admin front may ask of the service beyond the data plane.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
 use super::api::IdApi;
+use crate::domain::import::Table;
+use crate::domain::preview::Preview;
 use crate::domain::{
-    Error, History, InstanceId, InstanceRecord, InstanceSpec, TypeChange, TypeRecord,
+    Error, History, InstanceId, InstanceRecord, InstanceSpec, TypeChange, TypeName, TypeRecord,
+    TypeSpec,
 };
-use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
+use crate::ports::{AuditEntry, ForeignTable, Page, RangeLogEntry, TypeFilter, View};
 
 /// The control plane: types, Redis instances, logs.
 ///
@@ -48,6 +52,50 @@ pub trait AdminApi: IdApi {
         name: &str,
         actor: &str,
     ) -> impl Future<Output = Result<TypeRecord, Error>> + Send;
+
+    /// Gives `count` ids in a row (1 to [`TypeSpec::LONGEST_RANGE`]) to the caller, for a
+    /// bulk load: audited with `actor`, durable, and noted by Redis where that answers.
+    /// Nobody else gets an id of them, and what the caller does not use is lost. They
+    /// take no part in the order of a strict type: ids that are handed out later may be
+    /// lower. Refused: `UNKNOWN_TYPE`, `RETIRED`, `EXHAUSTED` where fewer are left,
+    /// `INVALID_ARGUMENT` (`count`, `mode`, `opaque`, `at_limit`) where ids are not one
+    /// plain row.
+    fn reserve(
+        &self,
+        name: &str,
+        count: i64,
+        actor: &str,
+    ) -> impl Future<Output = Result<Reserved, Error>> + Send;
+
+    /// What ids a type of this specification would hand out, and how its ranges would
+    /// grow at `rate` ids a second. Makes nothing, and looks nothing up: whether the
+    /// name is free and the Redis instance known is told by `create_type`. Refused:
+    /// what else `create_type` refuses, and a `rate` that is out of range (`rate`).
+    fn preview(
+        &self,
+        spec: TypeSpec,
+        rate: f64,
+    ) -> impl Future<Output = Result<Preview, Error>> + Send;
+
+    /// Now by the clock of this node, in milliseconds of the Unix epoch.
+    fn now_ms(&self) -> i64;
+
+    /// Whether a type of `spec` may be made through this node, as far as that is known
+    /// without the range store.
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error>;
+
+    /// Those of the types of these names that are there.
+    fn find_types(
+        &self,
+        names: Vec<TypeName>,
+    ) -> impl Future<Output = Result<HashMap<TypeName, TypeRecord>, Error>> + Send;
+
+    /// The rows of a table of another system. See
+    /// [`ImportSource::read`](crate::ports::ImportSource::read).
+    fn read_foreign(
+        &self,
+        wanted: &ForeignTable,
+    ) -> impl Future<Output = Result<Table, Error>> + Send;
 
     /// All Redis instances by number, each with its state now.
     fn instances(&self) -> impl Future<Output = Result<Vec<InstanceStatus>, Error>> + Send;
@@ -142,6 +190,21 @@ pub trait AdminApi: IdApi {
         name: &str,
         limit: u32,
     ) -> impl Future<Output = Result<Vec<RangeLogEntry>, Error>> + Send;
+}
+
+/// Ids for the caller alone: `start`, `start + step` and so on, below `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// The type.
+    pub name: TypeName,
+    /// The first id.
+    pub start: i64,
+    /// Above the last id.
+    pub end: i64,
+    /// From one id to the next: 1, or the number of sites that share the type.
+    pub step: i64,
+    /// How many ids.
+    pub count: i64,
 }
 
 /// What a migration would do.

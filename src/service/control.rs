@@ -3,21 +3,25 @@
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admin::{
-    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan,
+    AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Reserved,
 };
 use super::api::{NodeStatus, TypeStatus};
 use super::catalogue::{Source, TypeEntry};
 use super::watch::refresh_instances;
 use super::{Parts, Service, snowflake};
 use crate::domain::allocation;
+use crate::domain::import::Table;
 use crate::domain::instance::find_instance;
+use crate::domain::preview::{Preview, preview};
 use crate::domain::{
     Error, ErrorCode, InstanceRecord, InstanceSpec, Mode, OnRedisLoss, OpaqueKey, TypeChange,
     TypeName, TypeRecord, TypeSpec,
 };
 use crate::ports::{
-    Announcement, AuditEntry, Dispatcher, NextRange, Page, RangeLogEntry, TypeFilter, WitnessedEnd,
+    Announcement, AuditEntry, Dispatcher, ForeignTable, NextRange, Page, RangeLogEntry, TypeFilter,
+    WitnessedEnd,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,11 +30,8 @@ use std::time::Duration;
 const TELL: Duration = Duration::from_millis(250);
 
 impl Parts {
-    pub(super) async fn create_type(
-        &self,
-        mut spec: TypeSpec,
-        actor: &str,
-    ) -> Result<TypeRecord, Error> {
+    /// Whether a type like this may be made through this node.
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error> {
         spec.validate()?;
         if spec.mode == Mode::Snowflake {
             snowflake::check_new(self, &spec.options.snowflake.unwrap_or_default())?;
@@ -47,6 +48,15 @@ impl Parts {
                 ),
             ));
         }
+        Ok(())
+    }
+
+    pub(super) async fn create_type(
+        &self,
+        mut spec: TypeSpec,
+        actor: &str,
+    ) -> Result<TypeRecord, Error> {
+        self.check_new(&spec)?;
         if spec.options.opaque.is_some() && spec.key.is_none() {
             spec.key = Some(self.draw_key());
         }
@@ -215,6 +225,34 @@ impl AdminApi for Service {
         let record = self.parts.store.rotate_key(&name, &key, actor).await?;
         self.parts.changed(&record).await;
         Ok(record)
+    }
+
+    async fn reserve(&self, name: &str, count: i64, actor: &str) -> Result<Reserved, Error> {
+        self.parts.reserve(name, count, actor).await
+    }
+
+    async fn preview(&self, spec: TypeSpec, rate: f64) -> Result<Preview, Error> {
+        self.parts.check_new(&spec)?;
+        preview(&spec, rate, self.now_ms())
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.parts.clock.now_ms()
+    }
+
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error> {
+        self.parts.check_new(spec)
+    }
+
+    async fn find_types(
+        &self,
+        names: Vec<TypeName>,
+    ) -> Result<HashMap<TypeName, TypeRecord>, Error> {
+        self.parts.find_types(names).await
+    }
+
+    async fn read_foreign(&self, wanted: &ForeignTable) -> Result<Table, Error> {
+        self.parts.read_foreign(wanted).await
     }
 
     async fn instances(&self) -> Result<Vec<InstanceStatus>, Error> {

@@ -207,7 +207,7 @@ impl Parts {
     }
 
     /// Whether this node may serve a type that several sites share.
-    fn check_site(&self, record: &TypeRecord) -> Result<(), Error> {
+    pub(super) fn check_site(&self, record: &TypeRecord) -> Result<(), Error> {
         let Some(sites) = record.options.sites else { return Ok(()) };
         match self.config.site {
             Some(site) if site == sites.site => Ok(()),

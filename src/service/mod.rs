@@ -22,6 +22,7 @@ mod decode;
 mod exhaustion;
 mod granted;
 mod idle;
+pub mod import;
 mod instances;
 mod issue;
 pub mod live;
@@ -29,6 +30,7 @@ mod metrics;
 mod migration;
 mod refill;
 mod request_key;
+mod reserve;
 mod segment;
 mod sequence;
 mod snowflake;
@@ -45,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::domain::{Error, ErrorCode, IdRange, TypeRecord, TypeSpec};
-use crate::ports::{Clock, DispatcherFactory, Entropy, RangeStore, WorkerIds};
+use crate::ports::{Clock, DispatcherFactory, Entropy, ImportSource, RangeStore, WorkerIds};
 use active::Active;
 use api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
@@ -96,6 +98,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
+    /// Databases of other systems, to take types over from.
+    pub import_source: Arc<dyn ImportSource>,
 }
 
 /// The service of one node.
@@ -110,6 +114,9 @@ struct Parts {
     workers: Arc<dyn WorkerIds>,
     entropy: Arc<dyn Entropy>,
     clock: Arc<dyn Clock>,
+    import_source: Arc<dyn ImportSource>,
+    /// One import reads a database at a time.
+    imports: tokio::sync::Semaphore,
     instances: Instances,
     catalogue: Catalogue,
     active: Active,
@@ -143,6 +150,8 @@ impl Service {
             workers: ports.workers,
             entropy: ports.entropy,
             clock: ports.clock,
+            import_source: ports.import_source,
+            imports: tokio::sync::Semaphore::new(1),
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
             active: Active::default(),

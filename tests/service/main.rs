@@ -3,6 +3,7 @@
 
 mod kinds;
 mod migration;
+mod reserve;
 mod schedules;
 mod segment;
 mod stale;

@@ -241,6 +241,7 @@ impl Cluster {
             factory: Arc::new(Networks(vec![self.network.clone(), self.second_network.clone()])),
             entropy: Arc::new(SystemEntropy),
             clock: Arc::new(SystemClock),
+            import_source: Arc::new(idgen::adapters::mysql::MysqlImportSource),
         };
         let metrics = ServiceMetrics::register(&prometheus::Registry::new()).unwrap();
         Arc::new(Service::start(config, ports, metrics).await.unwrap())

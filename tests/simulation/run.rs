@@ -277,6 +277,7 @@ async fn start(wire: &Wire) -> Result<Service, idgen::domain::Error> {
             &format!("entropy {} {}", line.node, line.life),
         )),
         clock: world.node_clocks[line.node].clone(),
+        import_source: Arc::new(idgen::adapters::mysql::MysqlImportSource),
     };
     let metrics = ServiceMetrics::register(&prometheus::Registry::new()).expect("a fresh registry");
     Service::start(config, ports, metrics).await

@@ -8,6 +8,7 @@
 
 pub mod doctor;
 mod errors;
+mod import;
 mod options;
 mod pool;
 mod rows;
@@ -23,6 +24,7 @@ use mysql_async::Params;
 use mysql_async::Value;
 
 pub use doctor::doctor;
+pub use import::MysqlImportSource;
 pub use options::MysqlOptions;
 
 use crate::domain::migration::NotAssigned;

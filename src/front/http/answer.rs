@@ -83,7 +83,7 @@ fn to_text(value: &mut Value) {
     match value {
         Value::Number(number) => *value = Value::String(number.to_string()),
         Value::Array(items) => items.iter_mut().for_each(to_text),
-        _ => {}
+        other => ids_to_text(other),
     }
 }
 
@@ -96,14 +96,16 @@ mod tests {
     fn only_ids_become_text() {
         let mut value = json!({
             "next_id": 9_007_199_254_740_993_i64, "version": 3, "ids": [1, 2],
-            "dispatcher": {"current": {"start": 1, "end": 5}, "left": 4}
+            "dispatcher": {"current": {"start": 1, "end": 5}, "left": 4},
+            "preview": {"ids": [{"id": 7, "text": "o-7"}]}
         });
         ids_to_text(&mut value);
         assert_eq!(
             value,
             json!({
                 "next_id": "9007199254740993", "version": 3, "ids": ["1", "2"],
-                "dispatcher": {"current": {"start": "1", "end": "5"}, "left": 4}
+                "dispatcher": {"current": {"start": "1", "end": "5"}, "left": 4},
+                "preview": {"ids": [{"id": "7", "text": "o-7"}]}
             })
         );
     }

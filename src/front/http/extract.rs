@@ -15,6 +15,8 @@ use super::problem::Problem;
 /// Longest body, in bytes: a type with the longest description fits when it
 /// is plain text.
 pub(super) const MAX_BODY: usize = 65_536;
+/// Longest body of an import, in bytes.
+pub(super) const MAX_IMPORT: usize = 8 * 1024 * 1024;
 /// How long a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -50,6 +52,8 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
 }
 
 async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    // As the addresses have them in the table of routes.
+    let limit = if request.uri().path().ends_with("/imports") { MAX_IMPORT } else { MAX_BODY };
     let read = Bytes::from_request(request, state);
     match tokio::time::timeout(BODY_TIMEOUT, read).await {
         Err(_) => Err(Problem::fault(
@@ -58,7 +62,7 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
         )),
         Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(Problem::fault(
             Fault::TooLarge,
-            format!("the body is longer than the limit of {MAX_BODY} bytes"),
+            format!("the body is longer than the limit of {limit} bytes"),
         )),
         Ok(Err(error)) => Err(Problem::malformed(None, error.body_text())),
         Ok(Ok(bytes)) => Ok(bytes),

@@ -1,7 +1,7 @@
 //! An admin service in memory, and a server with it, for the tests of the
 //! HTTP side and of the client commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,18 +11,22 @@ use tokio::sync::watch;
 
 use super::fake_live::FakeLive;
 use super::{Access, HttpConfig, bind};
+use crate::domain::allocation::{check_block, reserve};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
 use crate::domain::gate_pass::shard_of;
+use crate::domain::import::{Source, Table, read_text};
 use crate::domain::instance::{check_drain, choose_instance, find_instance};
 use crate::domain::migration::Known;
+use crate::domain::preview::{Preview, preview};
 use crate::domain::{
     Assignment, Error, ErrorCode, History, IdRange, InstanceId, InstanceRecord, InstanceSpec, Mode,
     OpaqueKey, Seal, State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
-use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
+use crate::ports::{AuditEntry, ForeignTable, Page, RangeLogEntry, TypeFilter, View};
 use crate::service::admin::{
     AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Place,
+    Reserved,
 };
 use crate::service::api::{
     Decoded, IdApi, LocalSupply, NodeStatus, Order, PartStatus, RangeLease, TypeStatus,
@@ -504,6 +508,47 @@ impl AdminApi for Fake {
         record.version += 1;
         self.note("rotate_key", name, actor, None);
         Ok(self.store(record))
+    }
+
+    async fn reserve(&self, name: &str, count: i64, actor: &str) -> Result<Reserved, Error> {
+        let mut record = self.find(name)?;
+        check_block(&record)?;
+        let range = reserve(&record, count, 0)?;
+        record.next_id = range.end();
+        self.note("reserve", name, actor, None);
+        let name = self.store(record).name;
+        Ok(Reserved { name, start: range.start(), end: range.end(), step: 1, count })
+    }
+
+    async fn preview(&self, spec: TypeSpec, rate: f64) -> Result<Preview, Error> {
+        preview(&spec, rate, MADE_MS)
+    }
+
+    fn now_ms(&self) -> i64 {
+        MADE_MS
+    }
+
+    fn check_new(&self, spec: &TypeSpec) -> Result<(), Error> {
+        spec.validate()
+    }
+
+    async fn find_types(
+        &self,
+        names: Vec<TypeName>,
+    ) -> Result<HashMap<TypeName, TypeRecord>, Error> {
+        let held = self.0.lock().unwrap();
+        let found = names.into_iter().filter_map(|name| held.types.get(&name).cloned());
+        Ok(found.map(|record| (record.name.clone(), record)).collect())
+    }
+
+    async fn read_foreign(&self, wanted: &ForeignTable) -> Result<Table, Error> {
+        if wanted.url.contains("down") {
+            return Err(Error::new(ErrorCode::Unavailable, "source.url: connection refused"));
+        }
+        match read_text("biz_tag,max_id,step\norder,5001,1000\n", None)? {
+            Source::Table(_, table) => Ok(table),
+            Source::Export(_) => unreachable!("it is a table"),
+        }
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {

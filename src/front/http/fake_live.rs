@@ -127,10 +127,6 @@ impl LiveApi for Fake {
         Arc::new(overview())
     }
 
-    fn now_ms(&self) -> i64 {
-        NOW_MS
-    }
-
     fn series(&self, span: Span) -> Series {
         Series {
             span,

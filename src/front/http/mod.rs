@@ -7,11 +7,15 @@
 //! document that describes it. No answer holds a secret: URLs of Redis instances
 //! are always redacted.
 
+pub mod action_schema;
+mod actions;
 mod answer;
 mod auth;
 mod codes;
 mod extract;
 mod headers;
+pub mod import_schema;
+mod imports;
 mod instances;
 mod issue;
 pub mod kind_schema;
@@ -191,9 +195,13 @@ fn refuse(stream: &TcpStream) {
 }
 
 #[cfg(test)]
+mod action_tests;
+#[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]
 mod fake_live;
+#[cfg(test)]
+mod import_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

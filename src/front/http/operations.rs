@@ -127,6 +127,13 @@ impl<T: JsonSchema> Takes for JsonBody<T> {
     }
 }
 
+/// Of a handler that looks at something else before it refuses a body.
+impl<T: JsonSchema, E> Takes for Result<JsonBody<T>, E> {
+    fn note(request: &mut Request) {
+        JsonBody::<T>::note(request);
+    }
+}
+
 impl<T: JsonSchema> Takes for QueryOf<T> {
     fn note(request: &mut Request) {
         let schema = T::json_schema(&mut request.schemas);
@@ -188,6 +195,8 @@ pub(super) struct Operation<S> {
     pub(super) method: Method,
     /// The address below `/api/v1`.
     pub(super) path: &'static str,
+    /// The address that the router knows, where that is another.
+    pub(super) served_at: &'static str,
     /// The weakest role that may; `None`: everybody, without credentials.
     pub(super) role: Option<Role>,
     pub(super) summary: &'static str,
@@ -249,6 +258,7 @@ fn operation<H: Handler<T, S>, T: Takes + 'static, S: Clone + Send + Sync + 'sta
         id,
         method,
         path,
+        served_at: path,
         role: Some(role),
         summary: "",
         description: "",
@@ -263,6 +273,13 @@ impl<S> Operation<S> {
     /// What it does, in a few words, and what else there is to know of it.
     pub(super) fn about(mut self, summary: &'static str, description: &'static str) -> Self {
         (self.summary, self.description) = (summary, description);
+        self
+    }
+
+    /// The router knows it as one of the addresses `served_at`, whose handler looks
+    /// which.
+    pub(super) fn served_at(mut self, served_at: &'static str) -> Self {
+        self.served_at = served_at;
         self
     }
 

@@ -24,7 +24,9 @@ use super::page::{Built, Page};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, headers, instances, issue, live, migrations, openapi, types};
+use super::{
+    REQUEST_TIMEOUT, actions, headers, imports, instances, issue, live, migrations, openapi, types,
+};
 use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
@@ -72,6 +74,8 @@ pub(super) fn operations<A: AdminApi + LiveApi>() -> Vec<Operation<Shared<A>>> {
     all.extend(issue::operations());
     all.extend(instances::operations());
     all.extend(migrations::operations());
+    all.extend(actions::operations());
+    all.extend(imports::operations());
     all.extend(live::operations());
     all
 }
@@ -96,7 +100,7 @@ pub(super) fn router<A: AdminApi + LiveApi>(
             Some(_) => operation.handler.route_layer(guard.clone()),
             None => operation.handler,
         };
-        admin = admin.route(operation.path, handler);
+        admin = admin.route(operation.served_at, handler);
     }
     let admin = admin
         .fallback(no_route.layer(guard.clone()))

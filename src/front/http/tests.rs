@@ -17,6 +17,10 @@ pub(super) struct Reply {
 }
 
 impl Reply {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
@@ -120,6 +124,10 @@ fn the_admin_api_needs_the_right_token_everywhere() {
             ("POST", "/types/order/restore"),
             ("POST", "/types/order/ids"),
             ("POST", "/types/order/lease"),
+            ("POST", "/types/order/reserve"),
+            ("POST", "/types/preview"),
+            ("POST", "/imports"),
+            ("GET", "/export"),
             ("POST", "/types/order/rotate-key"),
             ("GET", "/types/order/decode"),
             ("GET", "/types/order/ranges"),

@@ -417,9 +417,6 @@ pub trait LiveApi: Send + Sync + 'static {
     /// The cluster as this node sees it, at most 2 s old.
     fn overview(&self) -> impl Future<Output = Arc<Overview>> + Send;
 
-    /// The clock of this node, in milliseconds of the Unix epoch.
-    fn now_ms(&self) -> i64;
-
     /// Ids per second of all types.
     fn series(&self, span: Span) -> Series;
 

@@ -247,10 +247,6 @@ impl LiveApi for Service {
         collect::overview(&self.parts).await
     }
 
-    fn now_ms(&self) -> i64 {
-        self.parts.clock.now_ms()
-    }
-
     fn series(&self, span: Span) -> Series {
         let wall_ms = self.parts.clock.now_ms();
         let (from_ms, means) = match self.parts.live.get() {

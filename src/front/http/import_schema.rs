@@ -1,0 +1,186 @@
+//! The JSON of imports.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::import::{Gap, Kind, Rules};
+use crate::domain::{Error, Mode};
+use crate::ports::ForeignTable;
+use crate::service::import::{ImportFrom, ImportRequest, ImportState, Imported, ImportedItem};
+
+/// What to take over.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewImport {
+    /// From where.
+    pub source: NewSource,
+    /// `auto` (if not given), or the name of a [`Kind`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// How many ids are left out above the highest one; none if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<GapJson>,
+    /// See [`Rules::mode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// See [`Rules::instance`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Only types of these names; all if it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+}
+
+/// From where: a text, or a database.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSource {
+    /// A dump, a table as CSV or TSV, or an export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `mysql://user:password@host:port/database`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The table there, if it has not the name that its system gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+}
+
+/// A number of ids, or a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum GapJson {
+    /// So many ids.
+    Ids(i64),
+    /// So many percent of the step, or of the highest id where there is no step.
+    Percent {
+        /// 0 to 1 000.
+        percent: i64,
+    },
+}
+
+impl NewImport {
+    /// The request; `now_ms` is the time of the node.
+    pub(super) fn into_request(self, dry_run: bool, now_ms: i64) -> Result<ImportRequest, Error> {
+        let kind = match self.format.as_deref() {
+            None | Some("auto") => None,
+            Some(name) => Some(Kind::parse(name)?),
+        };
+        let source = match (self.source.text, self.source.url, self.source.table) {
+            (Some(text), None, None) => ImportFrom::Text(text.into()),
+            (None, Some(url), table) => ImportFrom::Database(ForeignTable { url, table, kind }),
+            _ => {
+                return Err(Error::invalid(
+                    "source",
+                    "source must have exactly one of text and url; table goes with url only",
+                ));
+            }
+        };
+        let rules = Rules {
+            gap: match self.gap {
+                None => Gap::Ids(0),
+                Some(GapJson::Ids(ids)) => Gap::Ids(ids),
+                Some(GapJson::Percent { percent }) => Gap::Percent(percent),
+            },
+            mode: self.mode.as_deref().map(Mode::parse).transpose()?,
+            instance: self.instance,
+            now_ms,
+        };
+        Ok(ImportRequest { source, kind, rules, only: self.only, dry_run })
+    }
+}
+
+/// What became of an import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportJson {
+    /// Whose types they are.
+    pub format: String,
+    /// The types.
+    pub items: Vec<ImportItemJson>,
+    /// How many were created; in a dry run: would be.
+    pub create: u64,
+    /// How many were there.
+    pub skip: u64,
+    /// How many cannot be taken over, or were refused.
+    pub fail: u64,
+    /// How many are left because the time of the request was over: import again.
+    pub left: u64,
+}
+
+/// What became of a type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportItemJson {
+    /// Its name.
+    pub name: String,
+    /// What the source tells.
+    pub source: ImportSourceJson,
+    /// The first id here, as decimal text; empty where there is none.
+    pub first_id: String,
+    /// The settings of the new type.
+    pub min_range: Option<i64>,
+    /// As above.
+    pub description: String,
+    /// As above.
+    pub mode: Option<String>,
+    /// The next position of the type that is here now, as decimal text.
+    pub existing_next_id: Option<String>,
+    /// `new`, `exists`, `created` or `failed`.
+    pub state: String,
+    /// What is wrong, if something is; also with a type that exists.
+    pub problem: Option<String>,
+}
+
+/// What the source tells of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportSourceJson {
+    /// The highest id that may have been issued, as decimal text.
+    pub highest: String,
+    /// The id that would have come next there, as decimal text.
+    pub next: String,
+    /// How many ids were taken at a time, as decimal text.
+    pub step: Option<String>,
+    /// What is to be known.
+    pub note: Option<String>,
+}
+
+impl From<Imported> for ImportJson {
+    fn from(done: Imported) -> Self {
+        let is_left =
+            |item: &ImportedItem| item.state == ImportState::New && item.problem.is_some();
+        let count = |states: &[ImportState]| {
+            let of = |item: &&ImportedItem| states.contains(&item.state) && !is_left(item);
+            done.items.iter().filter(of).count() as u64
+        };
+        ImportJson {
+            format: done.kind.to_string(),
+            create: count(&[ImportState::New, ImportState::Created]),
+            skip: count(&[ImportState::Exists]),
+            fail: count(&[ImportState::Failed]),
+            left: done.items.iter().filter(|item| is_left(item)).count() as u64,
+            items: done.items.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<ImportedItem> for ImportItemJson {
+    fn from(done: ImportedItem) -> Self {
+        let ImportedItem { item, state, next_id, problem } = done;
+        let planned = item.plan.ok();
+        ImportItemJson {
+            name: item.name,
+            source: ImportSourceJson {
+                highest: item.highest.to_string(),
+                next: item.highest.saturating_add(1).to_string(),
+                step: item.step.map(|step| step.to_string()),
+                note: item.note,
+            },
+            first_id: planned.as_ref().map_or(String::new(), |p| p.first_id.to_string()),
+            min_range: planned.as_ref().map(|p| p.spec.min_range),
+            mode: planned.as_ref().map(|p| p.spec.mode.to_string()),
+            description: planned.map_or(String::new(), |p| p.spec.description),
+            existing_next_id: next_id.map(|id| id.to_string()),
+            state: state.as_str().to_owned(),
+            problem,
+        }
+    }
+}
