@@ -6,6 +6,7 @@ mod support;
 
 use std::process::Command;
 
+use support::TempFolder;
 use support::node::{Cluster, Node, TOKEN, data_folder};
 use support::redis::RedisServer;
 
@@ -29,11 +30,14 @@ fn try_everything(node: &Node, phases: &str, cases: u32) {
         node.run(&[&["type", "add"], arguments].concat());
     }
     let names: Vec<_> = TYPES.iter().map(|arguments| arguments[0]).collect();
+    let folder = TempFolder::new("schemathesis");
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/schemathesis.sh"))
         .args(["run", &format!("{}/api/v1/openapi.json", node.url)])
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .args(["--continue-on-failure", "--no-color", "--phases", phases])
         .args(["--request-timeout", "20"])
+        // It keeps what it found where it runs, to begin with that the next time.
+        .current_dir(folder.path())
         .env("IDGEN_TYPES", names.join(","))
         .env("IDGEN_INSTANCES", "embedded,default,second")
         .env("IDGEN_REDIS", redis.url())

@@ -4,6 +4,7 @@ IDGEN_TYPES and IDGEN_INSTANCES name the types and the Redis instances of the no
 with commas between them; IDGEN_REDIS is the URL of a Redis for new ones.
 """
 
+import itertools
 import os
 import re
 import zlib
@@ -14,15 +15,19 @@ TYPES = os.environ["IDGEN_TYPES"].split(",")
 INSTANCES = os.environ["IDGEN_INSTANCES"].split(",")
 REDIS = os.environ["IDGEN_REDIS"]
 LEGAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z")
+TURNS = itertools.count()
 URL = re.compile(r"rediss?(\+sentinel|\+cluster)?://")
 
 
 def known(made_up, names):
-    """Three times of four a name that exists for a legal one, always the same."""
+    """For a legal name, in turns: each that exists, one that never does, and itself.
+
+    Made-up names are often the same, so that they do exist once they were created.
+    """
     if not isinstance(made_up, str) or not LEGAL.match(made_up):
         return made_up
-    chosen = zlib.crc32(made_up.encode()) % 4
-    return made_up if chosen == 0 else names[zlib.crc32(made_up.encode()[::-1]) % len(names)]
+    turns = [*names, "no-such-name", made_up]
+    return turns[next(TURNS) % len(turns)]
 
 
 @schemathesis.hook

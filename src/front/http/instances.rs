@@ -42,7 +42,8 @@ pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
         delete("removeInstance", "/redis-instances/{name}", Role::Administer, remove::<A>)
             .about(
                 "Removes a Redis instance",
-                "One that no type is assigned to or on its way to, and that no other is drained to.",
+                "One that no type is assigned to or on its way to, and that no other is drained \
+                 to.",
             )
             .answers_nothing(204, "It is removed.")
             .refuses(&[UnknownInstance, Conflict]),

@@ -96,7 +96,9 @@ impl Takes for Name {
         request.parameters.push(json!({
             "name": "name", "in": "path", "required": true,
             "description": "Name of the id type or of the Redis instance, as in the path.",
-            "schema": {"type": "string", "maxLength": TypeName::MAX_LEN, "pattern": TypeName::PATTERN},
+            "schema": {
+                "type": "string", "maxLength": TypeName::MAX_LEN, "pattern": TypeName::PATTERN,
+            },
         }));
     }
 }
