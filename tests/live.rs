@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use support::node::{Cluster, Node, TOKEN, Verify};
+use support::node::{Cluster, Node, TOKEN, Verify, data_folder, exclusive};
 use support::redis::RedisServer;
 
 /// An answer of the admin API.
@@ -246,4 +246,37 @@ fn without_the_store_the_runway_is_short_and_streams_go_on() {
     let began = Instant::now();
     assert!(node.stop().success());
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+/// The embedded store: nobody to report to, and ids that are handed out over HTTP.
+#[test]
+fn a_node_alone_sees_itself() {
+    let _turn = exclusive();
+    let (_folder, data) = data_folder();
+    let node = Node::start(&["--data", data.to_str().expect("UTF-8")]);
+    node.run(&["type", "add", "order"]);
+    node.run(&["type", "add", "flake", "--mode", "snowflake"]);
+    let watch = Watch::start(&node, "order,flake");
+    let (mut ids, mut seen) = (0, Value::Null);
+    while ids < 50 {
+        node.run(&["get", "order", "-n", "7"]);
+        node.run(&["get", "flake", "-n", "3"]);
+        ids += 1;
+        if let Ok((name, data)) = watch.events.try_recv()
+            && name == "overview"
+        {
+            seen = data;
+        }
+        if seen["ids_per_s"].as_f64().is_some_and(|rate| rate > 1.0) {
+            break;
+        }
+    }
+    assert_eq!(seen["nodes"].as_array().map(Vec::len), Some(1), "{seen:#}");
+    assert_eq!(seen["store"]["kind"], "embedded");
+    assert_eq!(seen["instances"][0]["url"], "memory://", "{seen:#}");
+    assert!(seen["ids_per_s"].as_f64().unwrap() > 1.0, "{seen:#}");
+    watch.wait_for("ids of the clock that count", SOON, "types", |types| {
+        let flake = &types["items"][1];
+        flake["rate"].as_f64().is_some_and(|rate| rate > 0.0) && flake["rate_of"] == "cluster"
+    });
 }

@@ -154,6 +154,7 @@ impl Parts {
                 segment::acquire(self, entry, leases, count, deadline).await?
             }
             Mode::Snowflake => {
+                self.active.join(entry);
                 let source = snowflake::source_of(self, entry)?;
                 Granted::all(snowflake::acquire(self, &source, count, deadline).await?)?
             }

@@ -4,7 +4,8 @@
 //! One hash per type, `idgen:{name}`, and beside it the refill lock
 //! `idgen:{name}:lock`, the leases that it is a witness of,
 //! `idgen:{name}:leases`, and what is remembered under request keys,
-//! `idgen:{name}:request:KEY`; nodes report themselves under `idgen:{-nodes}`; news on the channel `idgen:events`. The names and
+//! `idgen:{name}:request:KEY`; nodes report themselves under `idgen:{-nodes}`; news on
+//! the channel `idgen:events`. The names and
 //! the fields are documented in `docs/redis.md`: peers and operators read them.
 //! Everything that decides is a script, so that it is atomic; the history
 //! (`master_replid`) is read inside the script that relies on it.

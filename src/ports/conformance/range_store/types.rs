@@ -80,8 +80,11 @@ pub(super) async fn retiring(store: &Store) {
     let wanted = spec("retired");
     create(store, &wanted).await;
     let before = next(store, &wanted.name).await;
+    let all = store.count_types().await.unwrap();
     let retired = store.set_retired(&wanted.name, true, "suite").await.unwrap();
     assert_eq!((retired.state, retired.version), (State::Retired, 2));
+    let counts = store.count_types().await.unwrap();
+    assert_eq!((counts.active + 1, counts.retired), (all.active, all.retired + 1));
     let error = store.next_range(request(&wanted.name)).await.unwrap_err();
     assert_eq!(code(error), ErrorCode::Retired);
     let error = store.reserve(&wanted.name, 5, 0, "suite").await.unwrap_err();
@@ -90,6 +93,8 @@ pub(super) async fn retiring(store: &Store) {
     assert_eq!(again.version, 2, "retiring twice is retiring once");
     let restored = store.set_retired(&wanted.name, false, "suite").await.unwrap();
     assert_eq!(restored.state, State::Active);
+    assert_eq!(store.count_types().await.unwrap(), all);
+    assert!(all.active > 0);
     let after = next(store, &wanted.name).await;
     assert_eq!(after.range.start(), before.range.end(), "goes on above what it issued");
     let error = store.set_retired(&name("nobody"), true, "suite").await.unwrap_err();
