@@ -4,6 +4,7 @@
 //! the system must agree on (how long is the next range, when is it due, is
 //! this name legal) live here once, each with a table of cases.
 
+pub mod access;
 pub mod allocation;
 pub mod calendar;
 pub mod check_digit;

@@ -1,6 +1,7 @@
 //! What the service needs from the outside, as traits with their contracts,
 //! and the conformance suite that every adapter passes.
 
+pub mod accounts;
 pub mod clock;
 pub mod conformance;
 pub mod dispatcher;
@@ -9,6 +10,7 @@ pub mod facts;
 pub mod range_store;
 pub mod worker_ids;
 
+pub use accounts::{Accounts, Known, NewCredential, SessionLife};
 pub use clock::Clock;
 pub use dispatcher::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,

@@ -102,6 +102,8 @@ async fn catch_up(parts: &Arc<Parts>, seq: &mut i64) -> Result<(), StoreError> {
             match change.subject {
                 Subject::Type(name) => parts.refresh(&name).await?,
                 Subject::Instances => refresh_instances(parts).await?,
+                // Looked up whenever somebody asks; see `service::access`.
+                Subject::Access => {}
             }
             *seq = change.seq;
         }
