@@ -12,6 +12,7 @@
 //! → [`issue`] again (positions become ids or texts). [`watch`] keeps the node's
 //! view of the world fresh; [`idle`] forgets the types that nobody uses.
 
+pub mod access;
 mod active;
 pub mod admin;
 pub mod api;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
-use super::{Access, HttpConfig, bind};
+use super::{Access, AdminToken, HttpConfig, bind};
+use crate::adapters::memory::MemoryRangeStore;
+use crate::adapters::system::{SystemClock, SystemEntropy};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
 use crate::domain::gate_pass::shard_of;
@@ -20,6 +22,7 @@ use crate::domain::{
     OpaqueKey, Seal, State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{AuditEntry, Page, RangeLogEntry, TypeFilter, View};
+use crate::service::access::AccessControl;
 use crate::service::admin::{
     AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Place,
 };
@@ -547,6 +550,21 @@ fn check(url: &str) -> InstanceCheck {
     }
 }
 
+/// The admin token [`TOKEN`], and accounts in memory.
+pub(crate) fn access() -> Access {
+    access_over(Arc::new(MemoryRangeStore::new()))
+}
+
+/// The same over accounts that somebody else sees as well.
+pub(crate) fn access_over(accounts: Arc<MemoryRangeStore>) -> Access {
+    let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock));
+    Access {
+        admin: AdminToken::Token(TOKEN.to_owned()),
+        control: Arc::new(control.unwrap()),
+        secure_cookies: false,
+    }
+}
+
 /// A server on a free port of this machine, in a thread of its own; it ends
 /// with the value.
 pub(crate) struct Server {
@@ -558,7 +576,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Server::with(Access::Token(TOKEN.to_owned()), 16)
+        Server::with(access(), 16)
     }
 
     pub(crate) fn with(access: Access, max_connections: usize) -> Self {

@@ -2,10 +2,12 @@
 //!
 //! One HTTP/1.1 server on one port, with nothing that can wait or grow without
 //! bound: connections, headers, bodies, requests and the life of a connection
-//! each have a limit. `/healthz`, `/readyz`, `/metrics` and `/` are open;
-//! everything under `/api/v1` needs the admin token. No answer holds a secret:
-//! URLs of Redis instances are always redacted.
+//! each have a limit. `/healthz`, `/readyz`, `/metrics` and `/` are open; under
+//! `/api/v1` each address needs a role (`rights`). No answer holds a secret but once,
+//! when it is made: URLs of Redis instances are always redacted.
 
+mod access;
+pub mod access_schema;
 mod answer;
 mod auth;
 mod codes;
@@ -18,6 +20,7 @@ pub mod migration_schema;
 mod migrations;
 mod patience;
 mod problem;
+mod rights;
 mod routes;
 pub mod schema;
 mod types;
@@ -28,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use prometheus::Registry;
@@ -38,7 +42,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::service::admin::AdminApi;
-pub use auth::Access;
+use auth::Peer;
+pub use auth::{Access, AdminToken};
 use patience::Patience;
 
 /// How long one request may take in the service. Above the 5 s that a call of
@@ -117,10 +122,11 @@ impl BoundHttp {
                 () = stopped(&mut stop) => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => match permits.clone().try_acquire_owned() {
+                    Ok((stream, peer)) => match permits.clone().try_acquire_owned() {
                         Ok(permit) => {
                             let (router, stop) = (router.clone(), shutdown.clone());
-                            connections.spawn(connection(stream, router, stop, permit));
+                            let peer = Peer(peer.ip());
+                            connections.spawn(connection(stream, peer, router, stop, permit));
                         }
                         Err(_) => refuse(&stream),
                     },
@@ -149,16 +155,22 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
 /// One connection from its first byte to its end.
 async fn connection(
     stream: TcpStream,
+    peer: Peer,
     router: axum::Router,
     mut shutdown: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(Patience::new(stream, WRITE_TIMEOUT), TowerToHyperService::new(router));
+        .serve_connection(Patience::new(stream, WRITE_TIMEOUT), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         result = connection.as_mut() => {
@@ -183,6 +195,8 @@ fn refuse(stream: &TcpStream) {
     let _ = stream.try_write(answer);
 }
 
+#[cfg(test)]
+mod access_tests;
 #[cfg(test)]
 pub(crate) mod fake;
 #[cfg(test)]

@@ -8,30 +8,35 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, patch, post};
 use prometheus::{Encoder, Registry, TextEncoder};
 
 use super::answer::{IdForm, json};
-use super::auth::{Access, require_token};
+use super::auth::{Access, admit};
 use super::codes::Fault;
 use super::extract::{MAX_BODY, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
-use super::{REQUEST_TIMEOUT, instances, issue, migrations, types};
+use super::{REQUEST_TIMEOUT, access, instances, issue, migrations, types};
 use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 
 /// What the handlers share.
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
+    pub(super) access: Access,
     registry: Registry,
 }
 
 impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
-        Shared { api: self.api.clone(), registry: self.registry.clone() }
+        Shared {
+            api: self.api.clone(),
+            access: self.access.clone(),
+            registry: self.registry.clone(),
+        }
     }
 }
 
@@ -59,14 +64,30 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
             "/redis-instances/{name}/drain",
             post(migrations::drain::<A>).delete(migrations::end_drain::<A>),
         )
+        .route("/access", get(access::about::<A>))
+        .route("/setup", post(access::set_up::<A>))
+        .route(
+            "/session",
+            get(access::session).post(access::log_in::<A>).delete(access::log_out::<A>),
+        )
+        .route("/session/password", post(access::change_password::<A>))
+        .route("/accounts", get(access::accounts::<A>).post(access::add_account::<A>))
+        .route(
+            "/accounts/{name}",
+            patch(access::change_account::<A>).delete(access::remove_account::<A>),
+        )
+        .route("/sessions", get(access::sessions::<A>))
+        .route("/sessions/{name}", delete(access::end_session::<A>))
+        .route("/tokens", get(access::tokens::<A>).post(access::add_token::<A>))
+        .route("/tokens/{name}", delete(access::revoke_token::<A>))
         .route("/audit", get(audit::<A>))
         .route("/node", get(node::<A>))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        // Last, so that it stands before all of the above: without the token
-        // not even an unknown address is told from a known one.
-        .layer(middleware::from_fn_with_state(access, require_token));
+        // Last, so that it stands before all of the above: who is not let in cannot
+        // even tell an unknown address from a known one.
+        .layer(middleware::from_fn_with_state(access.clone(), admit));
     Router::new()
         .route("/", get(page))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -76,7 +97,7 @@ pub(super) fn router<A: AdminApi>(api: Arc<A>, registry: Registry, access: Acces
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
-        .with_state(Shared { api, registry })
+        .with_state(Shared { api, access, registry })
 }
 
 /// How many rows an answer may hold: 1 to 1 000, else 100.
