@@ -210,15 +210,18 @@ impl AccessControl {
         check_name(name)?;
         check_password(name, password)?;
         let secret = hash(token);
+        // Not counted for the name, which anybody may put here. A name of an account
+        // has no space.
+        let counted = format!("set-up from {}", origin.address);
+        self.attempt(&counted, origin)?;
         // Before a password is hashed for somebody who made the secret up.
-        self.attempt(name, origin)?;
         if self.look_up(&secret).await?.is_none() {
             return Err(crate::ports::accounts::no_setup().into());
         }
         let password = self.hasher.hash(password, &*self.entropy).await?;
         let new = NewAccount { name: name.to_owned(), role: Role::Administer, password };
         let account = self.accounts.add_account(&new, Some(&secret), name).await?;
-        self.forgive(name, origin);
+        self.forgive(&counted, origin);
         self.has_accounts.store(true, Ordering::Relaxed);
         self.begin_session(&account, origin).await
     }
