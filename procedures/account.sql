@@ -23,3 +23,6 @@ GRANT SELECT ON idgen_shards TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_type_keys TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_workers TO 'idgen_app'@'%';
 GRANT SELECT ON idgen_past_workers TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_accounts TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_node_accounts TO 'idgen_app'@'%';
+GRANT SELECT ON idgen_credentials TO 'idgen_app'@'%';

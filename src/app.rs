@@ -20,10 +20,13 @@ use crate::cli::schema::SchemaReport;
 use crate::config::token::{self, AdminAccess};
 use crate::config::{Settings, StoreSettings};
 use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
-use crate::front::http::{self, Access, BoundHttp, HttpConfig};
+use crate::front::http::{self, Access, AdminToken, BoundHttp, HttpConfig};
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use crate::lifecycle::StopSignals;
-use crate::ports::{Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds};
+use crate::ports::{
+    Accounts, Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds,
+};
+use crate::service::access::AccessControl;
 use crate::service::live::api::LiveConfig;
 use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use crate::telemetry;
@@ -62,6 +65,15 @@ impl DispatcherFactory for Dispatchers {
         }
     }
 }
+
+/// One store, seen from its sides; the dispatcher beside it, and its kind.
+type Stores = (
+    Arc<dyn RangeStore>,
+    Arc<dyn WorkerIds>,
+    Arc<dyn Accounts>,
+    Option<Arc<MemoryDispatcher>>,
+    &'static str,
+);
 
 /// Everything that is needed before the first task runs.
 struct Built {
@@ -199,28 +211,30 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     let access = token::resolve(settings).map_err(Failure::failed)?;
     let redis =
         RedisOptions { timeout: settings.redis.timeout, ca_file: settings.redis.ca_file.clone() };
-    let (store, workers, memory, store_kind): (Arc<dyn RangeStore>, Arc<dyn WorkerIds>, _, _) =
-        match &settings.store.mysql {
-            Some(_) => {
-                let store = MysqlStore::connect(mysql_options(&settings.store)?)
-                    .await
-                    .map_err(|e| failure(e.into()))?;
-                let store = Arc::new(store);
-                (store.clone(), store, None, "mysql")
-            }
-            None => {
-                let store = EmbeddedStore::open(&settings.data).map_err(|e| failure(e.into()))?;
-                let store = Arc::new(store);
-                let memory = Arc::new(MemoryDispatcher::new(&SystemEntropy));
-                (store.clone(), store, Some(memory), "embedded")
-            }
-        };
+    let (store, workers, accounts, memory, store_kind): Stores = match &settings.store.mysql {
+        Some(_) => {
+            let store = MysqlStore::connect(mysql_options(&settings.store)?)
+                .await
+                .map_err(|e| failure(e.into()))?;
+            let store = Arc::new(store);
+            (store.clone(), store.clone(), store, None, "mysql")
+        }
+        None => {
+            let store = EmbeddedStore::open(&settings.data).map_err(|e| failure(e.into()))?;
+            let store = Arc::new(store);
+            let memory = Arc::new(MemoryDispatcher::new(&SystemEntropy));
+            (store.clone(), store.clone(), store, Some(memory), "embedded")
+        }
+    };
     let factory = Dispatchers { redis, memory };
     if let Some(url) = &settings.redis.url {
         register_default(&*store, &factory, url).await?;
     }
     let http_addr = http.local_addr().map_err(Failure::failed)?;
-    let banner = banner(settings, thrift.local_addr(), http_addr, &access);
+    let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock))
+        .map_err(failure)?;
+    let setup = control.make_setup().await.map_err(failure)?;
+    let banner = banner(settings, thrift.local_addr(), http_addr, &access, setup.as_deref());
     Ok(Built {
         config: ServiceConfig {
             node: settings.node.id.clone(),
@@ -241,9 +255,13 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
             clock: Arc::new(SystemClock),
             import_source: Arc::new(MysqlImportSource),
         },
-        access: match access {
-            AdminAccess::Token { token, .. } => Access::Token(token.reveal().to_owned()),
-            AdminAccess::Closed(how) => Access::Closed(how.to_owned()),
+        access: Access {
+            admin: match access {
+                AdminAccess::Token { token, .. } => AdminToken::Token(token.reveal().to_owned()),
+                AdminAccess::Closed(how) => AdminToken::Closed(how.to_owned()),
+            },
+            control: Arc::new(control),
+            secure_cookies: settings.http.secure_cookies,
         },
         thrift,
         http,
@@ -278,6 +296,7 @@ fn banner(
     thrift: std::net::SocketAddr,
     http: std::net::SocketAddr,
     access: &AdminAccess,
+    setup: Option<&str>,
 ) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "idgen".to_owned());
     let store = match &settings.store.mysql {
@@ -294,12 +313,21 @@ fn banner(
             ("token as configured".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
         }
         AdminAccess::Closed(_) => {
-            ("closed: set IDGEN_ADMIN_TOKEN".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
+            ("no token: set IDGEN_ADMIN_TOKEN".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
         }
     };
+    // The first account is made through this link. What listens everywhere is reached
+    // on this machine in any case.
+    let setup = setup.map_or(String::new(), |secret| {
+        let host = match http.ip() {
+            ip if ip.is_unspecified() => std::net::SocketAddr::from(([127, 0, 0, 1], http.port())),
+            _ => http,
+        };
+        format!("  set-up  http://{host}/setup#{secret}\n")
+    });
     format!(
         "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n  store   {store}\n  \
-         admin   {admin}\nThe first id, from another terminal:\n  export {hint}\n  \
+         admin   {admin}\n{setup}The first id, from another terminal:\n  export {hint}\n  \
          {program} type add order\n  {program} get order\n",
         env!("CARGO_PKG_VERSION")
     )

@@ -39,6 +39,7 @@ macro_rules! on_both {
 on_both!(
     conforms,
     worker_ids_conform,
+    accounts_conform,
     sixteen_callers_share_one_type,
     the_rule_of_the_domain_holds,
     the_rule_holds_for_shards_and_periods,
@@ -99,6 +100,12 @@ async fn worker_ids_conform(server: &SqlServer) {
     let db = TestDb::new(server).await;
     let store: Arc<dyn WorkerIds> = store(&db).await;
     conformance::worker_ids(store).await;
+}
+
+async fn accounts_conform(server: &SqlServer) {
+    let db = TestDb::new(server).await;
+    let store = store(&db).await;
+    conformance::accounts(store.clone(), store).await;
 }
 
 async fn sixteen_callers_share_one_type(server: &SqlServer) {

@@ -56,7 +56,7 @@ async fn applied_twice_changes_nothing_the_second_time(server: &SqlServer) {
 
     let first = schema::apply(&db.admin).await.unwrap();
     assert_eq!((first.from, first.to), (None, schema::current_version()));
-    assert_eq!(first.migrations, ["V1__strict_core", "V2__every_kind", "V3__migration"]);
+    assert_eq!(first.migrations, sql::MIGRATIONS.iter().map(|m| m.name).collect::<Vec<_>>());
     assert_eq!((first.created.len(), first.unchanged), (objects(), 0));
     assert!(first.replaced.is_empty());
     let report = schema::check(&db.admin).await.unwrap();
@@ -155,7 +155,7 @@ async fn an_apply_that_died_is_run_again(server: &SqlServer) {
         schema::apply(&db.admin).await.unwrap();
         assert!(schema::check(&db.admin).await.unwrap().is_clean());
     }
-    let value = server.sql(&between.name, "SELECT value FROM idgen_counter");
+    let value = server.sql(&between.name, "SELECT value FROM idgen_counter WHERE name = 'change'");
     assert_eq!(value, "41", "what was there is kept");
 }
 
@@ -873,7 +873,7 @@ async fn older_versions_go_on(server: &SqlServer) {
         (2, half_done(server, 2, 7)),
     ] {
         let report = schema::apply(&db.admin).await.unwrap();
-        assert_eq!((report.from, report.to), (Some(version), 3));
+        assert_eq!((report.from, report.to), (Some(version), schema::current_version()));
         let run = sql::MIGRATIONS[version as usize..].iter().map(|m| m.name);
         assert_eq!(report.migrations, run.collect::<Vec<_>>());
         assert!(schema::check(&db.admin).await.unwrap().is_clean());

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::access::{Account, Credential, CredentialKind, check_name};
 use crate::domain::allocation::Rotation;
 use crate::domain::{IdRange, InstanceRecord, TypeRecord};
 
@@ -39,6 +40,50 @@ pub(super) fn placement(record: &TypeRecord) -> String {
 /// Where the types of an instance go.
 pub(super) fn drain(record: &InstanceRecord) -> String {
     json!({ "drain_to": record.drain_to.map(|id| id.0) }).to_string()
+}
+
+/// An account; `password` says that it got a new one.
+pub(super) fn account(account: &Account, password: bool) -> String {
+    let mut value = json!({
+        "role": account.role.as_str(),
+        "disabled": account.disabled,
+        "version": account.version,
+    });
+    if password {
+        value["password"] = "changed".into();
+    }
+    value.to_string()
+}
+
+/// A session or a token.
+pub(super) fn credential(credential: &Credential) -> String {
+    match credential.kind {
+        CredentialKind::Token => json!({
+            "id": credential.id,
+            "account": credential.account,
+            "role": credential.role.as_str(),
+            "types": credential.types,
+            "expires_ms": credential.expires_ms,
+        }),
+        CredentialKind::Session | CredentialKind::Setup => json!({
+            "id": credential.id,
+            "address": credential.address,
+        }),
+    }
+    .to_string()
+}
+
+/// The name in the entry of a failed login: what nobody can be called is `?`.
+pub(super) fn failed_name(name: &str) -> &str {
+    if check_name(name).is_ok() { name } else { "?" }
+}
+
+/// What is done to a credential that ends, and to which subject.
+pub(super) fn ended(credential: &Credential) -> (&'static str, &str) {
+    match credential.kind {
+        CredentialKind::Token => ("revoke_token", &credential.name),
+        _ => ("end_session", credential.account.as_deref().unwrap_or("?")),
+    }
 }
 
 fn settings_value(record: &TypeRecord) -> Value {

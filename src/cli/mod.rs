@@ -4,6 +4,7 @@
 //! What needs concrete adapters comes in as [`Wiring`]. Standard streams and
 //! the environment come in too, so that tests run whole commands.
 
+pub mod account;
 pub mod bench;
 pub mod client;
 pub mod decode;
@@ -19,6 +20,7 @@ pub mod output;
 pub mod redis;
 pub mod schema;
 mod sites;
+pub mod token;
 mod type_options;
 mod type_view;
 pub mod types;
@@ -87,6 +89,12 @@ enum Command {
     /// Register, list, test, drain and remove Redis instances
     #[command(subcommand)]
     Redis(redis::RedisCommand),
+    /// List, make, change and remove the accounts of the admin page
+    #[command(subcommand)]
+    Account(account::AccountCommand),
+    /// List, make and revoke API tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Print ids of a type, one per line
     Get(get::GetArgs),
     /// Take ids to hand out by yourself for a while
@@ -154,6 +162,8 @@ fn execute(
         Command::Serve(args) => (wiring.serve)(args.settings.load(environment)?),
         Command::Type(command) => types::run(*command, environment, console),
         Command::Redis(command) => redis::run(command, environment, console),
+        Command::Account(command) => account::run(command, environment, console),
+        Command::Token(command) => token::run(command, environment, console),
         Command::Get(args) => get::run(args, environment, console),
         Command::Lease(args) => lease::run(args, environment, console),
         Command::Decode(args) => decode::run(args, environment, console),
@@ -192,6 +202,8 @@ fn confirm(
     Ok(())
 }
 
+#[cfg(test)]
+mod access_tests;
 #[cfg(test)]
 mod import_tests;
 #[cfg(test)]

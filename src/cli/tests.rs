@@ -68,7 +68,7 @@ fn wiring() -> Wiring {
     }
 }
 
-fn run_with(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Outcome {
+pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Outcome {
     let arguments = std::iter::once("idgen").chain(arguments.iter().copied());
     let environment: Environment = variables.iter().map(|(k, v)| (k.into(), v.into())).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());

@@ -39,8 +39,17 @@ const ADMIN_TOKEN_FILE: Setting = Setting {
     meaning: "A file with the token of the admin API; space around it does not count",
 };
 
+const SECURE_COOKIES: Setting = Setting {
+    key: "http.secure_cookies",
+    flag: Some("http-secure-cookies"),
+    env: "IDGEN_HTTP_SECURE_COOKIES",
+    kind: Kind::Choice { default: "auto", choices: &["auto", "always", "never"] },
+    meaning: "Whether browsers may send the cookie of a session over TLS only: `always` behind a \
+              proxy with TLS; `auto` is `never` as long as this side speaks no TLS itself",
+};
+
 pub(super) const SETTINGS: &[&Setting] =
-    &[&ADDR, &MAX_CONNECTIONS, &ADMIN_TOKEN, &ADMIN_TOKEN_FILE];
+    &[&ADDR, &MAX_CONNECTIONS, &ADMIN_TOKEN, &ADMIN_TOKEN_FILE, &SECURE_COOKIES];
 
 /// Settings of the HTTP side.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +61,8 @@ pub struct HttpSettings {
     /// The token of the admin API, if one was given; see
     /// [`token::resolve`](super::token::resolve) for what holds otherwise.
     pub admin_token: Option<Secret>,
+    /// Whether browsers may send the cookie of a session over TLS only.
+    pub secure_cookies: bool,
 }
 
 impl HttpSettings {
@@ -60,6 +71,8 @@ impl HttpSettings {
             addr: reader.address(&ADDR),
             max_connections: reader.integer(&MAX_CONNECTIONS) as usize,
             admin_token: read_token(reader),
+            // `auto` is for the day on which this side speaks TLS.
+            secure_cookies: reader.choice(&SECURE_COOKIES) == "always",
         }
     }
 }

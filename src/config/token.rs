@@ -65,7 +65,7 @@ pub enum AdminAccess {
 }
 
 /// What a closed admin API answers.
-pub const HOW_TO_OPEN: &str = "the admin API is closed, because no token is set: set \
+pub const HOW_TO_OPEN: &str = "no admin token is set: set \
      IDGEN_ADMIN_TOKEN (or http.admin_token_file) to the same secret of at least 8 characters \
      on every node";
 

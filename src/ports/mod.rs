@@ -1,6 +1,7 @@
 //! What the service needs from the outside, as traits with their contracts,
 //! and the conformance suite that every adapter passes.
 
+pub mod accounts;
 pub mod clock;
 pub mod conformance;
 pub mod dispatcher;
@@ -11,6 +12,7 @@ pub mod node_registry;
 pub mod range_store;
 pub mod worker_ids;
 
+pub use accounts::{Accounts, Known, NewCredential, SessionLife};
 pub use clock::Clock;
 pub use dispatcher::{
     Announcement, DispatchError, Dispatcher, DispatcherFactory, LockOutcome, MAX_REMEMBERED,

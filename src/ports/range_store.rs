@@ -180,6 +180,8 @@ pub enum Subject {
     Type(TypeName),
     /// The Redis instances.
     Instances,
+    /// Accounts, sessions or tokens; see [`Accounts`](super::Accounts).
+    Access,
 }
 
 /// An entry of the feed of changes.

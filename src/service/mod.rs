@@ -13,6 +13,7 @@
 //! view of the world fresh; [`idle`] forgets the types that nobody uses; [`live`] shows all of
 //! it to people.
 
+pub mod access;
 mod active;
 pub mod admin;
 pub mod api;

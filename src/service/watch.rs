@@ -127,6 +127,8 @@ async fn follow(parts: &Arc<Parts>, seen: &mut Option<Change>) -> Result<(), Sto
             match &change.subject {
                 Subject::Type(name) => parts.read_again(name, Source::Feed).await?,
                 Subject::Instances => refresh_instances(parts).await?,
+                // Looked up whenever somebody asks; see `service::access`.
+                Subject::Access => {}
             }
             *seen = Some(change.clone());
             parts.catalogue.feed_is_at(seen);

@@ -62,6 +62,17 @@ pub fn idgen(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the program runs")
 }
 
+/// Appends to `text` what comes from `stream`, by lines.
+fn collect(stream: impl std::io::Read + Send + 'static, text: Arc<Mutex<String>>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let mut text = text.lock().expect("never poisoned");
+            text.push_str(&line);
+            text.push('\n');
+        }
+    });
+}
+
 /// A running node, killed on drop.
 pub struct Node {
     /// `127.0.0.1:PORT` of Thrift.
@@ -71,6 +82,7 @@ pub struct Node {
     arguments: Vec<String>,
     around: Surroundings,
     log: Arc<Mutex<String>>,
+    said: Arc<Mutex<String>>,
     child: Option<Child>,
 }
 
@@ -101,6 +113,7 @@ impl Node {
             thrift,
             around,
             log: Arc::default(),
+            said: Arc::default(),
             child: None,
         };
         node.start_again();
@@ -120,19 +133,12 @@ impl Node {
         let mut child = command_behind(&self.around.before, &arguments)
             .env("IDGEN_ADMIN_TOKEN", TOKEN)
             .envs(self.around.variables.iter().cloned())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program starts");
-        let errors = BufReader::new(child.stderr.take().expect("piped"));
-        let log = self.log.clone();
-        std::thread::spawn(move || {
-            for line in errors.lines().map_while(Result::ok) {
-                let mut log = log.lock().expect("never poisoned");
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
+        collect(child.stderr.take().expect("piped"), self.log.clone());
+        collect(child.stdout.take().expect("piped"), self.said.clone());
         self.child = Some(child);
     }
 
@@ -163,6 +169,11 @@ impl Node {
     /// What it has logged so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("never poisoned").clone()
+    }
+
+    /// What it has printed so far: the banner of each start.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("never poisoned").clone()
     }
 
     /// Runs a client command against this node; panics if it fails.

@@ -6,6 +6,7 @@
 //! alone (`locking_mode = EXCLUSIVE`): a second one on the same folder would
 //! break the order of strict types, and is refused at start.
 
+mod accounts;
 mod migration;
 mod ranges;
 mod rows;

@@ -31,6 +31,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("V2__kinds", include_str!("V2__kinds.sql")),
     ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
     ("V4__migration", include_str!("V4__migration.sql")),
+    ("V6__accounts", include_str!("V6__accounts.sql")),
 ];
 
 /// Longest time for one call: a disk that needs longer is not well.
@@ -145,7 +146,7 @@ fn refused(code: ErrorCode, message: String) -> StoreError {
 }
 
 /// Appends to the feed; with `action` also to the audit log.
-fn record_change(
+pub(super) fn record_change(
     transaction: &Transaction<'_>,
     kind: &str,
     subject: &str,
@@ -646,6 +647,7 @@ impl RangeStore for EmbeddedStore {
                         "type" => {
                             Subject::Type(TypeName::parse(&subject).map_err(StoreError::Refused)?)
                         }
+                        "access" => Subject::Access,
                         _ => Subject::Instances,
                     };
                     Ok(Change { seq, at_ms, subject })

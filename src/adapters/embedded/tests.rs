@@ -39,6 +39,13 @@ async fn conforms() {
 }
 
 #[tokio::test]
+async fn accounts_conform() {
+    let folder = Folder::new();
+    let store = Arc::new(EmbeddedStore::open(&folder.0).unwrap());
+    conformance::accounts(store.clone(), store).await;
+}
+
+#[tokio::test]
 async fn goes_on_where_it_was_after_a_reopen() {
     let folder = Folder::new();
     let name = TypeName::parse("order").unwrap();

@@ -1,6 +1,7 @@
 //! Everything in the memory of one process: for the conformance suite, for
 //! simulation, and (the dispatcher) beside the embedded store.
 
+mod accounts;
 mod checks;
 mod dispatcher;
 mod leases;

@@ -84,7 +84,7 @@ impl MemoryRangeStore {
         *self.clock.lock().expect("never poisoned") = now_ms;
     }
 
-    fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.clock.lock().expect("never poisoned").unwrap_or_else(unix_ms)
     }
 
@@ -130,7 +130,7 @@ impl MemoryRangeStore {
         }
     }
 
-    fn tables(&self) -> std::sync::MutexGuard<'_, Tables> {
+    pub(super) fn tables(&self) -> std::sync::MutexGuard<'_, Tables> {
         self.state.lock().expect("no one panics while holding the tables")
     }
 }

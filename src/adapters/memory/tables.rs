@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::adapters::audit;
+use crate::domain::access::{Account, Credential, SecretHash};
 use crate::domain::allocation::Sequence;
 use crate::domain::instance::find_instance;
 use crate::domain::migration::Known;
@@ -21,6 +22,9 @@ pub(super) struct Tables {
     pub ranges: Vec<(TypeName, RangeLogEntry)>,
     pub changes: Vec<Change>,
     pub audit: Vec<AuditEntry>,
+    pub accounts: BTreeMap<String, Account>,
+    /// In the order in which they were made, with the hashes of their secrets.
+    pub credentials: Vec<(SecretHash, Credential)>,
 }
 
 /// An act of a person, for the audit log.
@@ -106,6 +110,17 @@ impl Tables {
     ) {
         let seq = self.changed(audit.at_ms, Subject::Instances);
         self.push_audit(seq, audit, name.to_owned(), before, after);
+    }
+
+    pub fn audited_access(
+        &mut self,
+        audit: Audit<'_>,
+        subject: &str,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
+        let seq = self.changed(audit.at_ms, Subject::Access);
+        self.push_audit(seq, audit, subject.to_owned(), before, after);
     }
 
     fn push_audit(

@@ -55,9 +55,12 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45002 => return Some(Error::new(ErrorCode::UnknownInstance, message)),
         45003 => return Some(Error::new(ErrorCode::Retired, message)),
         45005 => return Some(Error::new(ErrorCode::AlreadyExists, message)),
-        45006 | 45010 | 45013 | 45014 => return Some(Error::new(ErrorCode::Conflict, message)),
+        45006 | 45010 | 45013 | 45014 | 45016 => {
+            return Some(Error::new(ErrorCode::Conflict, message));
+        }
         45007 => return Some(Error::new(ErrorCode::Exhausted, message)),
         45012 => return Some(Error::new(ErrorCode::Unavailable, message)),
+        45015 => return Some(Error::new(ErrorCode::PermissionDenied, message)),
         45101 => "name",
         45102 => "mode",
         45103 => "prefix",
@@ -105,6 +108,9 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45145 => "used_until_ms",
         45146 => "generation",
         45147 => "rest_end",
+        45148 => "role",
+        45149 => "password",
+        45150 => "kind",
         _ => return None,
     };
     Some(Error::invalid(field, message))

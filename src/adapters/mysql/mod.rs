@@ -6,6 +6,7 @@
 //! the views, and its whole duty is: one statement per call, bounded in time,
 //! sent at most once, every answer checked, every error number translated.
 
+mod accounts;
 pub mod doctor;
 mod errors;
 mod import;

@@ -119,6 +119,7 @@ pub fn change(row: &Row) -> Result<Change, StoreError> {
     let kind: String = column(row, "subject_kind")?;
     let subject = match kind.as_str() {
         "type" => Subject::Type(type_name(&column::<String>(row, "subject")?)?),
+        "access" => Subject::Access,
         // Also for a kind that a newer version knows: one row that is not
         // understood must not stop the feed, and to look again is harmless.
         _ => Subject::Instances,

@@ -3,7 +3,7 @@
 /// Version of the schema that this program works with. Raised with every
 /// migration; a change of a view or a procedure that old nodes would not
 /// understand comes with a migration too.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 5;
 
 /// One file of `procedures/`.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ macro_rules! sources {
 
 /// The migrations, oldest first.
 pub const MIGRATIONS: &[Source] =
-    sources!("": "V1__strict_core", "V2__every_kind", "V3__migration");
+    sources!("": "V1__strict_core", "V2__every_kind", "V3__migration", "V5__accounts");
 
 /// The views; the service's account reads each of them.
 pub const VIEWS: &[Source] = sources!("views/":
@@ -41,6 +41,9 @@ pub const VIEWS: &[Source] = sources!("views/":
     "idgen_type_keys",
     "idgen_workers",
     "idgen_past_workers",
+    "idgen_accounts",
+    "idgen_node_accounts",
+    "idgen_credentials",
 );
 
 /// The procedures, helpers first.
@@ -82,12 +85,23 @@ pub const ROUTINES: &[Source] = sources!("routines/":
     "idgen_lease_worker",
     "idgen_renew_worker",
     "idgen_release_worker",
+    "idgen_check_account",
+    "idgen_note_access",
+    "idgen_add_account",
+    "idgen_change_account",
+    "idgen_remove_account",
+    "idgen_add_credential",
+    "idgen_touch_credential",
+    "idgen_end_credential",
+    "idgen_note_failed_login",
 );
 
 /// The tables that the migrations make.
 pub const TABLES: &[&str] = &[
+    "idgen_account",
     "idgen_change",
     "idgen_counter",
+    "idgen_credential",
     "idgen_range_log",
     "idgen_redis_instance",
     "idgen_schema_object",
@@ -222,11 +236,11 @@ mod tests {
     #[test]
     fn migrations_split_into_statements() {
         let count: usize = MIGRATIONS.iter().map(|m| statements(m.text).count()).sum();
-        let others = 1 + 1 + 4 * 4;
+        let others = 2 + 1 + 4 * 4;
         assert_eq!(
             count,
             TABLES.len() + others,
-            "a table each; the counter; the pools; four tables altered in four steps each"
+            "a table each; two counters; the pools; four tables altered in four steps each"
         );
     }
 

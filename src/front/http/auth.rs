@@ -1,80 +1,267 @@
-//! Who may use the admin API, and who it was.
+//! Who asks, and whether they may.
 //!
-//! Every request shows the token of the cluster as `Authorization: Bearer …`.
-//! It is compared in a time that does not depend on where it differs.
+//! A request shows one of: the admin token of the configuration or an API token, both
+//! as `Authorization: Bearer …`, or the cookie of a session. Each operation needs a role
+//! ([`operations`](super::operations)). What changes something and comes with a cookie must
+//! also hold what another page cannot know.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::RequestExt;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, USER_AGENT};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
 use super::codes::Fault;
 use super::problem::Problem;
+use crate::domain::access::{CredentialKind, Role, in_scope};
 use crate::domain::{Error, ErrorCode};
+use crate::service::access::{AccessControl, Caller, Origin, TOKEN_PREFIX};
 
-/// What a request to the admin API must show.
+/// The admin token of the configuration.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Access {
+pub enum AdminToken {
     /// This token. Must not be empty; its rule is the configuration's.
     Token(String),
-    /// No request is let in; each is answered 403 with this text, which says
-    /// how to open the API.
+    /// There is none; the text says how to set one.
     Closed(String),
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Access::Token(_) => f.write_str("Token(***)"),
-            Access::Closed(how) => write!(f, "Closed({how:?})"),
+            AdminToken::Token(_) => f.write_str("Token(***)"),
+            AdminToken::Closed(how) => write!(f, "Closed({how:?})"),
+        }
+    }
+}
+
+/// Who is let in.
+#[derive(Clone)]
+pub struct Access {
+    /// The token of the configuration.
+    pub admin: AdminToken,
+    /// Accounts, sessions and API tokens.
+    pub control: Arc<AccessControl>,
+    /// Whether browsers may send the cookie over TLS only.
+    pub secure_cookies: bool,
+}
+
+/// Where a connection comes from; with every request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Who asks.
+#[derive(Clone)]
+pub(super) enum Who {
+    /// Who has the admin token.
+    Admin,
+    /// Who has an API token.
+    Token(Box<Caller>),
+    /// A person who logged in, with the proof that a page of ours asks.
+    Session(Box<Caller>, String),
+}
+
+impl Who {
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Who::Admin => Role::Administer,
+            Who::Token(caller) | Who::Session(caller, _) => caller.role,
+        }
+    }
+
+    /// The session or API token.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        match self {
+            Who::Admin => None,
+            Who::Token(caller) | Who::Session(caller, _) => Some(caller),
         }
     }
 }
 
 impl Access {
-    /// Whether a request with these headers may pass.
-    fn check(&self, parts: &axum::http::HeaderMap) -> Result<(), Problem> {
-        let token = match self {
-            Access::Closed(how) => {
-                return Err(Error::new(ErrorCode::PermissionDenied, how.clone()).into());
+    /// The name of the cookie. The long one makes browsers refuse what did not come
+    /// over TLS, or from another host.
+    pub(super) fn cookie(&self) -> &'static str {
+        if self.secure_cookies { "__Host-idgen_session" } else { "idgen_session" }
+    }
+
+    /// The value of `Set-Cookie` for the secret of a session; an empty one removes it.
+    pub(super) fn set_cookie(&self, secret: &str) -> HeaderValue {
+        let age = if secret.is_empty() { 0 } else { 7 * 86_400 };
+        let secure = if self.secure_cookies { "; Secure" } else { "" };
+        let text = format!(
+            "{}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}",
+            self.cookie()
+        );
+        HeaderValue::try_from(text).expect("hexadecimal digits are legal in a header")
+    }
+
+    /// Who sends a request with these headers.
+    async fn who(&self, method: &Method, headers: &HeaderMap) -> Result<Who, Problem> {
+        if let Some(shown) = headers.get(AUTHORIZATION) {
+            return self.bearer(shown.as_bytes()).await;
+        }
+        let Some(secret) = cookie_of(headers, self.cookie()) else {
+            let how = match &self.admin {
+                AdminToken::Token(_) => String::new(),
+                AdminToken::Closed(how) => format!("; {how}"),
+            };
+            return Err(unauthenticated(format!(
+                "log in, or send a token in the header Authorization: Bearer TOKEN{how}"
+            )));
+        };
+        let caller = self.control.who(CredentialKind::Session, secret).await?;
+        let Some(caller) = caller else {
+            return Err(unauthenticated("the session has ended: log in again"));
+        };
+        let csrf = AccessControl::csrf(secret);
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let shown = headers.get("x-idgen-csrf").map(|v| v.as_bytes()).unwrap_or_default();
+            if !bool::from(shown.ct_eq(csrf.as_bytes())) {
+                return Err(denied(
+                    "a change with the cookie of a session needs the header X-Idgen-Csrf with \
+                     the field csrf of GET /api/v1/session",
+                ));
             }
-            Access::Token(token) => token.as_bytes(),
+        }
+        Ok(Who::Session(Box::new(caller), csrf))
+    }
+
+    async fn bearer(&self, shown: &[u8]) -> Result<Who, Problem> {
+        let Some((scheme, shown)) = shown.split_at_checked(7) else {
+            return Err(unauthenticated("send the header as Authorization: Bearer TOKEN"));
         };
-        let shown = parts.get(AUTHORIZATION).map(|value| value.as_bytes());
-        let Some((scheme, shown)) = shown.and_then(|s| s.split_at_checked(7)) else {
-            return Err(Problem::fault(
-                Fault::Unauthenticated,
-                "send the admin token in the header Authorization: Bearer TOKEN",
+        let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
+        if is_bearer
+            && let AdminToken::Token(token) = &self.admin
+            // An empty token would let in everybody who sends none. The time of the
+            // comparison does not depend on where they differ.
+            && bool::from(shown.ct_eq(token.as_bytes()))
+            && !token.is_empty()
+        {
+            return Ok(Who::Admin);
+        }
+        let text = std::str::from_utf8(shown).unwrap_or_default();
+        if is_bearer && text.starts_with(TOKEN_PREFIX) && text.len() <= 128 {
+            if let Some(caller) = self.control.who(CredentialKind::Token, text).await? {
+                return Ok(Who::Token(Box::new(caller)));
+            }
+            return Err(unauthenticated(
+                "this API token is not valid: it was revoked, has expired, or its account is \
+                 closed",
             ));
-        };
-        let right = scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(shown.ct_eq(token));
-        // An empty token would let in everybody who sends none.
-        if right && !token.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::fault(Fault::Unauthenticated, "this is not the admin token of the node"))
+        }
+        match &self.admin {
+            AdminToken::Closed(how) => Err(denied(how.clone())),
+            AdminToken::Token(_) => {
+                Err(unauthenticated("this is neither the admin token of the node nor an API token"))
+            }
         }
     }
 }
 
-/// Lets a request pass only with the token.
-pub(super) async fn require_token(
-    State(access): State<Access>,
-    request: Request,
+fn unauthenticated(detail: impl Into<String>) -> Problem {
+    Problem::fault(Fault::Unauthenticated, detail)
+}
+
+fn denied(detail: impl Into<String>) -> Problem {
+    Error::new(ErrorCode::PermissionDenied, detail).into()
+}
+
+/// The value of the first cookie of this name, if it can be a secret of ours.
+fn cookie_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|p| p.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| key.trim() == name)?;
+    let value = value.trim();
+    ((1..=128).contains(&value.len())).then_some(value)
+}
+
+/// Lets a request pass whose sender has the role that it needs.
+pub(super) async fn admit(
+    State((access, needed)): State<(Access, Role)>,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    match access.check(request.headers()) {
+    match check(&access, needed, &mut request).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-/// Who asks, for the audit log: the header `X-Idgen-Actor`, cut to 128
-/// characters, or `admin token` where it is missing or not printable.
+async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(), Problem> {
+    let path = request.extensions().get::<MatchedPath>().map(|path| {
+        let path = path.as_str();
+        path.strip_prefix("/api/v1").unwrap_or(path).to_owned()
+    });
+    let who = access.who(request.method(), request.headers()).await?;
+    if who.role() < needed {
+        return Err(denied(format!(
+            "this needs the role {needed}; who asks has the role {}",
+            who.role()
+        )));
+    }
+    if let Some(caller) = who.caller().filter(|caller| !caller.credential.types.is_empty()) {
+        let about_type = path.as_deref().is_some_and(|path| path.starts_with("/types/{name}"));
+        let name = match about_type {
+            true => type_in_path(request).await,
+            false => None,
+        };
+        let about_itself = matches!(path.as_deref(), Some("/session" | "/node"));
+        let inside = name.is_some_and(|name| in_scope(&caller.credential.types, &name));
+        if !inside && !about_itself {
+            return Err(denied(
+                "this token is limited to some types, and the request is not about one of them",
+            ));
+        }
+    }
+    request.extensions_mut().insert(who);
+    Ok(())
+}
+
+async fn type_in_path(request: &mut Request) -> Option<String> {
+    let params = request.extract_parts::<RawPathParams>().await.ok()?;
+    params.iter().find(|(key, _)| *key == "name").map(|(_, value)| value.to_owned())
+}
+
+/// Who asks, where that is known.
+pub(super) struct Asker(pub(super) Who);
+
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let who = parts.extensions.get::<Who>().cloned();
+        who.map(Asker).ok_or_else(|| unauthenticated("log in first"))
+    }
+}
+
+/// Where a request comes from.
+pub(super) struct Sender(pub(super) Origin);
+
+impl<S: Send + Sync> FromRequestParts<S> for Sender {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        Ok(Sender(Origin {
+            address: peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            agent: agent.unwrap_or_default().to_owned(),
+        }))
+    }
+}
+
+/// Who asks, for the audit log: the name of the account, `token NAME`, or for the admin
+/// token the header `X-Idgen-Actor`, cut to 128 characters, or `admin token` where it
+/// is missing or not printable.
 pub(super) struct Actor(pub(super) String);
 
 impl Actor {
@@ -96,6 +283,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        if let Some(caller) = parts.extensions.get::<Who>().and_then(Who::caller) {
+            return Ok(Actor(caller.actor()));
+        }
         let value = parts.headers.get("x-idgen-actor");
         Ok(Actor::from_bytes(value.map(|v| v.as_bytes())))
     }
@@ -123,9 +313,26 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_lets_nobody_in() {
-        let mut headers = axum::http::HeaderMap::new();
-        headers.insert(AUTHORIZATION, "Bearer ".parse().unwrap());
-        assert!(Access::Token(String::new()).check(&headers).is_err());
+    fn cookies_by_cases() {
+        let long = format!("idgen_session={}", "a".repeat(129));
+        for (header, expected) in [
+            ("idgen_session=ab", Some("ab")),
+            ("other=1; idgen_session=ab; x=y", Some("ab")),
+            ("__Host-idgen_session=ab", None),
+            ("idgen_session=", None),
+            ("idgen_session", None),
+            (long.as_str(), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(COOKIE, header.parse().unwrap());
+            assert_eq!(cookie_of(&headers, "idgen_session"), expected, "{header:.40}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_token_lets_nobody_in() {
+        let mut access = super::super::fake::access();
+        access.admin = AdminToken::Token(String::new());
+        assert!(access.bearer(b"Bearer ").await.is_err());
     }
 }

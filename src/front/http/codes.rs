@@ -8,7 +8,7 @@ use crate::domain::ErrorCode;
 /// Why a request did not get as far as the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// No token, or a wrong one.
+    /// No cookie or token, or one that lets nobody in.
     Unauthenticated,
     /// No such address.
     NoRoute,
@@ -20,6 +20,10 @@ pub(super) enum Fault {
     MediaType,
     /// The body did not come in time.
     SlowBody,
+    /// Too many attempts.
+    RateLimited,
+    /// No account, session or token of that name.
+    NotFound,
 }
 
 /// Status and title of a domain code.
@@ -46,7 +50,7 @@ pub(super) fn of_code(code: ErrorCode) -> (StatusCode, &'static str) {
 pub(super) fn of_fault(fault: Fault) -> (&'static str, StatusCode, &'static str) {
     match fault {
         Fault::Unauthenticated => {
-            ("UNAUTHENTICATED", StatusCode::UNAUTHORIZED, "The token is missing or wrong")
+            ("UNAUTHENTICATED", StatusCode::UNAUTHORIZED, "Nothing valid was shown")
         }
         Fault::NoRoute => ("NO_SUCH_ADDRESS", StatusCode::NOT_FOUND, "No such address"),
         Fault::Method => (
@@ -63,6 +67,8 @@ pub(super) fn of_fault(fault: Fault) -> (&'static str, StatusCode, &'static str)
         Fault::SlowBody => {
             ("BODY_TIMEOUT", StatusCode::REQUEST_TIMEOUT, "The body did not come in time")
         }
+        Fault::RateLimited => ("RATE_LIMITED", StatusCode::TOO_MANY_REQUESTS, "Too many attempts"),
+        Fault::NotFound => ("NOT_FOUND", StatusCode::NOT_FOUND, "There is none of that name"),
     }
 }
 

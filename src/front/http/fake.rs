@@ -10,7 +10,9 @@ use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
 use super::fake_live::FakeLive;
-use super::{Access, HttpConfig, bind};
+use super::{Access, AdminToken, HttpConfig, bind};
+use crate::adapters::memory::MemoryRangeStore;
+use crate::adapters::system::{SystemClock, SystemEntropy};
 use crate::domain::allocation::{check_block, reserve};
 use crate::domain::calendar::Moment;
 use crate::domain::format::Format;
@@ -24,6 +26,7 @@ use crate::domain::{
     OpaqueKey, Seal, State, TypeChange, TypeName, TypeOptions, TypeRecord, TypeSpec,
 };
 use crate::ports::{AuditEntry, ForeignTable, Page, RangeLogEntry, TypeFilter, View};
+use crate::service::access::AccessControl;
 use crate::service::admin::{
     AdminApi, InstanceCheck, InstanceStatus, InstanceTarget, Migrated, MigrationPlan, Place,
     Reserved,
@@ -594,6 +597,21 @@ fn check(url: &str) -> InstanceCheck {
     }
 }
 
+/// The admin token [`TOKEN`], and accounts in memory.
+pub(crate) fn access() -> Access {
+    access_over(Arc::new(MemoryRangeStore::new()))
+}
+
+/// The same over accounts that somebody else sees as well.
+pub(crate) fn access_over(accounts: Arc<MemoryRangeStore>) -> Access {
+    let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock));
+    Access {
+        admin: AdminToken::Token(TOKEN.to_owned()),
+        control: Arc::new(control.unwrap()),
+        secure_cookies: false,
+    }
+}
+
 /// A server on a free port of this machine, in a thread of its own; it ends
 /// with the value.
 pub(crate) struct Server {
@@ -605,7 +623,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Server::with(Access::Token(TOKEN.to_owned()), 16)
+        Server::with(access(), 16)
     }
 
     pub(crate) fn with(access: Access, max_connections: usize) -> Self {

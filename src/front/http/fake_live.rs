@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fake::{Fake, Server, TOKEN};
+use super::fake::{Fake, Server, TOKEN, access};
 use super::tests::{call, get};
 use crate::domain::{Error, TypeName};
 use crate::ports::TypeCounts;
@@ -293,7 +293,7 @@ fn series_by_their_addresses() {
 
 #[test]
 fn a_stream_too_many_is_told_to_come_again() {
-    let server = Server::with(super::Access::Token(TOKEN.to_owned()), 100);
+    let server = Server::with(access(), 100);
     let mut open: Vec<_> = (0..64).map(|_| Open::start(&server, "")).collect();
     for stream in &mut open {
         assert!(stream.head().starts_with("http/1.1 200"));

@@ -3,10 +3,12 @@
 //! One HTTP/1.1 server on one port, with nothing that can wait or grow without
 //! bound: connections, headers, bodies, requests and the life of a connection
 //! each have a limit. `/healthz`, `/readyz`, `/metrics` and the files of the admin
-//! page are open; everything under `/api/v1` needs the admin token, but for the
-//! document that describes it. No answer holds a secret: URLs of Redis instances
-//! are always redacted.
+//! page are open; under `/api/v1` each operation needs a role (`operations`), but for a
+//! few that everybody needs before. No answer holds a secret but once, when it is
+//! made: URLs of Redis instances are always redacted.
 
+mod access;
+pub mod access_schema;
 pub mod action_schema;
 mod actions;
 mod answer;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use prometheus::Registry;
@@ -49,7 +52,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::service::admin::AdminApi;
 use crate::service::live::api::LiveApi;
-pub use auth::Access;
+use auth::Peer;
+pub use auth::{Access, AdminToken};
 use patience::Patience;
 
 /// How long one request may take in the service. Above the 5 s that a call of
@@ -128,10 +132,11 @@ impl BoundHttp {
                 () = stopped(&mut stop) => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => match permits.clone().try_acquire_owned() {
+                    Ok((stream, peer)) => match permits.clone().try_acquire_owned() {
                         Ok(permit) => {
                             let (router, stop) = (router.clone(), shutdown.clone());
-                            connections.spawn(connection(stream, router, stop, permit));
+                            let peer = Peer(peer.ip());
+                            connections.spawn(connection(stream, peer, router, stop, permit));
                         }
                         Err(_) => refuse(&stream),
                     },
@@ -160,16 +165,22 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
 /// One connection from its first byte to its end.
 async fn connection(
     stream: TcpStream,
+    peer: Peer,
     router: axum::Router,
     mut shutdown: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(Patience::new(stream, WRITE_TIMEOUT), TowerToHyperService::new(router));
+        .serve_connection(Patience::new(stream, WRITE_TIMEOUT), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         result = connection.as_mut() => {
@@ -194,6 +205,8 @@ fn refuse(stream: &TcpStream) {
     let _ = stream.try_write(answer);
 }
 
+#[cfg(test)]
+mod access_tests;
 #[cfg(test)]
 mod action_tests;
 #[cfg(test)]

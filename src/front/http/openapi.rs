@@ -158,7 +158,7 @@ fn problems<S>(
     operation: &Operation<S>,
     request: &Request,
 ) -> BTreeMap<u16, Vec<(&'static str, &'static str)>> {
-    let mut faults = Vec::new();
+    let mut faults = operation.faults.clone();
     let mut codes = operation.refuses.clone();
     codes.extend(ALWAYS);
     if !request.parameters.is_empty() || request.body.is_some() {

@@ -37,6 +37,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::auth::Actor;
+use super::codes::Fault;
 use super::extract::{JsonBody, Name, NoBody, QueryOf};
 use crate::domain::access::Role;
 use crate::domain::{ErrorCode, TypeName};
@@ -206,6 +207,8 @@ pub(super) struct Operation<S> {
     pub(super) takes: fn(&mut Request),
     pub(super) answers: Vec<Answer>,
     pub(super) refuses: Vec<ErrorCode>,
+    /// What else it is refused with, before the service or beside it.
+    pub(super) faults: Vec<Fault>,
     pub(super) handler: MethodRouter<S>,
 }
 
@@ -267,6 +270,7 @@ fn operation<H: Handler<T, S>, T: Takes + 'static, S: Clone + Send + Sync + 'sta
         takes: T::note,
         answers: Vec::new(),
         refuses: Vec::new(),
+        faults: Vec::new(),
         handler: on(filter, handler),
     }
 }
@@ -328,6 +332,12 @@ impl<S> Operation<S> {
             let header = json!({"description": description, "schema": {"type": "string"}});
             answer.headers.insert(name.to_owned(), header);
         }
+        self
+    }
+
+    /// It may be refused for these reasons, which the service does not know.
+    pub(super) fn faults(mut self, faults: &[Fault]) -> Self {
+        self.faults.extend(faults);
         self
     }
 

@@ -1,5 +1,7 @@
 //! Errors as problem details (RFC 9457).
 
+use std::time::Duration;
+
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +19,8 @@ pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 pub(super) struct Problem {
     status: StatusCode,
     body: Box<ProblemJson>,
+    /// When to come again, in seconds.
+    retry_after: u64,
 }
 
 impl Problem {
@@ -30,6 +34,7 @@ impl Problem {
     ) -> Self {
         Problem {
             status,
+            retry_after: 1,
             body: Box::new(ProblemJson {
                 kind: format!("urn:idgen:error:{code}"),
                 title: title.to_owned(),
@@ -46,6 +51,15 @@ impl Problem {
     pub(super) fn fault(fault: Fault, detail: impl Into<String>) -> Self {
         let (code, status, title) = of_fault(fault);
         Problem::new(code, status, title, detail.into(), None, false)
+    }
+
+    /// Too many attempts; another one may be made after `wait`.
+    pub(super) fn rate_limited(wait: Duration) -> Self {
+        let (code, status, title) = of_fault(Fault::RateLimited);
+        let seconds = wait.as_millis().div_ceil(1_000).max(1) as u64;
+        let detail = format!("too many attempts failed; the next one may be made in {seconds} s");
+        let problem = Problem::new(code, status, title, detail, None, true);
+        Problem { retry_after: seconds, ..problem }
     }
 
     /// An argument that does not have the form that the interface wants.
@@ -78,7 +92,7 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if self.body.retriable {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

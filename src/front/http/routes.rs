@@ -15,7 +15,7 @@ use prometheus::{Encoder, Registry, TextEncoder};
 use tokio::sync::{Semaphore, watch};
 
 use super::answer::{IdForm, json};
-use super::auth::{Access, require_token};
+use super::auth::{Access, admit};
 use super::codes::Fault;
 use super::extract::{MAX_BODY, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
@@ -25,7 +25,8 @@ use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
 use super::{
-    REQUEST_TIMEOUT, actions, headers, imports, instances, issue, live, migrations, openapi, types,
+    REQUEST_TIMEOUT, access, actions, headers, imports, instances, issue, live, migrations,
+    openapi, types,
 };
 use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
@@ -35,6 +36,7 @@ use crate::service::live::api::LiveApi;
 /// What the handlers share.
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
+    pub(super) access: Access,
     registry: Registry,
     /// The OpenAPI document of the admin API.
     document: Bytes,
@@ -48,6 +50,7 @@ impl<A> Clone for Shared<A> {
     fn clone(&self) -> Self {
         Shared {
             api: self.api.clone(),
+            access: self.access.clone(),
             registry: self.registry.clone(),
             document: self.document.clone(),
             streams: self.streams.clone(),
@@ -70,6 +73,7 @@ pub(super) fn operations<A: AdminApi + LiveApi>() -> Vec<Operation<Shared<A>>> {
             .about("This document", "OpenAPI 3.1.")
             .answers_as(200, "application/json", "The document."),
     ];
+    all.extend(access::operations());
     all.extend(types::operations());
     all.extend(issue::operations());
     all.extend(instances::operations());
@@ -91,20 +95,19 @@ pub(super) fn router<A: AdminApi + LiveApi>(
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
     let document = Bytes::from(openapi::document(&operations).to_string());
-    // Before the fallbacks too: without the token not even an unknown address is told
-    // from a known one.
-    let guard = middleware::from_fn_with_state(access, require_token);
+    let guard = |role| middleware::from_fn_with_state((access.clone(), role), admit);
     let mut admin = Router::new();
     for operation in operations {
         let handler = match operation.role {
-            Some(_) => operation.handler.route_layer(guard.clone()),
+            Some(role) => operation.handler.route_layer(guard(role)),
             None => operation.handler,
         };
         admin = admin.route(operation.served_at, handler);
     }
+    // Who is not let in cannot even tell an unknown address from a known one.
     let admin = admin
-        .fallback(no_route.layer(guard.clone()))
-        .method_not_allowed_fallback(no_method.layer(guard))
+        .fallback(no_route.layer(guard(Role::View)))
+        .method_not_allowed_fallback(no_method.layer(guard(Role::View)))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn(headers::no_store));
     Router::new()
@@ -123,7 +126,7 @@ pub(super) fn router<A: AdminApi + LiveApi>(
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
         .layer(middleware::from_fn(headers::secure))
-        .with_state(Shared { api, registry, document, streams, stop })
+        .with_state(Shared { api, access, registry, document, streams, stop })
 }
 
 /// Most rows of an answer.

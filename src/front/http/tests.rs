@@ -13,7 +13,7 @@ pub(super) struct Reply {
     pub(super) status: u16,
     kind: String,
     pub(super) body: String,
-    headers: ureq::http::HeaderMap,
+    pub(super) headers: ureq::http::HeaderMap,
 }
 
 impl Reply {
@@ -49,7 +49,13 @@ fn agent() -> ureq::Agent {
         .into()
 }
 
-fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+pub(super) fn send(
+    server: &Server,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
     let mut request =
         ureq::http::Request::builder().method(method).uri(format!("{}{path}", server.url()));
     for (name, value) in headers {
@@ -156,7 +162,8 @@ fn the_admin_api_needs_the_right_token_everywhere() {
 
 #[test]
 fn without_a_token_the_admin_api_is_closed_and_says_why() {
-    let server = Server::with(Access::Closed("set IDGEN_ADMIN_TOKEN".to_owned()), 4);
+    let admin = AdminToken::Closed("set IDGEN_ADMIN_TOKEN".to_owned());
+    let server = Server::with(Access { admin, ..fake::access() }, 4);
     let problem = get(&server, "/types").problem(403, "PERMISSION_DENIED");
     assert_eq!(problem["detail"], "set IDGEN_ADMIN_TOKEN");
     assert_eq!(send(&server, "GET", "/healthz", &[], "").status, 200);
@@ -330,7 +337,7 @@ fn instances_are_tested_and_never_show_their_password() {
 
 #[test]
 fn a_connection_too_many_is_told_and_the_others_go_on() {
-    let server = Server::with(Access::Token(TOKEN.to_owned()), 1);
+    let server = Server::with(fake::access(), 1);
     // One whole exchange, so that the server has surely taken the connection.
     let mut first = TcpStream::connect(server.addr).unwrap();
     let ask = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -404,7 +411,7 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
     let http = bind(config).await.unwrap();
     let addr = http.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let access = Access::Token(TOKEN.to_owned());
+    let access = fake::access();
     let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
     for (request, expected) in [
         (
@@ -444,7 +451,7 @@ async fn a_client_that_takes_nothing_is_cut() {
     let mut mute = tokio::net::TcpStream::connect(http.local_addr().unwrap()).await.unwrap();
     let (stop, stopped) = watch::channel(false);
     let api = Arc::new(fake::Fake::default());
-    let access = Access::Token(TOKEN.to_owned());
+    let access = fake::access();
     let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
     let head = "Host: x\r\nAuthorization: Bearer the-right-token\r\n";
     let create = format!(
@@ -480,7 +487,7 @@ async fn a_stop_does_not_wait_for_idle_connections() {
     let mut idle = tokio::net::TcpStream::connect(http.local_addr().unwrap()).await.unwrap();
     let (stop, stopped) = watch::channel(false);
     let api = Arc::new(fake::Fake::default());
-    let access = Access::Token(TOKEN.to_owned());
+    let access = fake::access();
     let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
     idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut buffer = [0; 4_096];

@@ -4,12 +4,14 @@
 //! Each function panics, naming what was breached. They want an adapter that
 //! nobody else uses meanwhile; names begin with `conform-`.
 
+mod accounts;
 mod dispatcher;
 mod leases;
 mod migration;
 mod range_store;
 mod worker_ids;
 
+pub use accounts::accounts;
 pub use dispatcher::{dispatcher, dispatcher_after_rollback};
 pub use range_store::range_store;
 pub use worker_ids::worker_ids;

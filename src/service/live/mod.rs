@@ -126,6 +126,8 @@ impl Parts {
                 }
                 Subject::Type(_) => {}
                 Subject::Instances => told.instances = true,
+                // The page asks for these when somebody looks at them.
+                Subject::Access => {}
             }
         }
         self.tell_changed(told);
