@@ -172,7 +172,7 @@ function Preferences() {
   const [scheme, setScheme] = useState<Scheme>(storedScheme);
   const toast = useToast();
   return (
-    <div className="prefs">
+    <aside className="prefs" aria-label={t.app.prefs}>
       <label>
         <span>{t.app.language}</span>
         <select value={language} onChange={(event) => setLanguage(event.target.value as Language)}>
@@ -217,6 +217,6 @@ function Preferences() {
           </Button>
         </div>
       )}
-    </div>
+    </aside>
   );
 }

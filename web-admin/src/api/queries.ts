@@ -50,7 +50,9 @@ let timer: ReturnType<typeof setTimeout> | null = null;
 function note(change: Changed): void {
   for (const name of change.types) noted.add(name);
   if (change.instances) void queryClient.invalidateQueries({ queryKey: ['instances'] });
-  if (change.types.length > 0) timer ??= setTimeout(follow, 500);
+  if (change.types.length > 0) {
+    if (timer === null) timer = setTimeout(follow, 500);
+  }
 }
 
 function follow(): void {

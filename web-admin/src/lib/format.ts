@@ -48,6 +48,7 @@ export interface Units {
 export function duration(seconds: number, u: Units): string {
   if (!Number.isFinite(seconds)) return '∞';
   const s = Math.max(0, seconds);
+  if (s === 0) return `0\u202f${u.s}`;
   if (s < 1) return `${Math.round(s * 1000)}\u202f${u.ms}`;
   if (s < 10) return `${Math.floor(s * 10) / 10}\u202f${u.s}`;
   const whole = Math.floor(s);

@@ -7,6 +7,7 @@ import type { IdText, TypeRecord } from '../api/types';
 export const HIGHEST_ID = (1n << 63n) - 2n;
 /** A position of a calendar series is `period << 40 | number`. */
 const PERIOD_BITS = 40n;
+const SCALE = 1_000_000_000n;
 
 /** The number that `text` writes in decimal digits; null for anything else. */
 export function parseId(text: string): bigint | null {
@@ -19,10 +20,12 @@ export function big(id: IdText | number | null | undefined): bigint {
   return id && /^-?\d+$/.test(id) ? BigInt(id) : 0n;
 }
 
-/** Which part of `whole` is `part`, from 0 to 1, to a ten-thousandth. */
+/** Which part of `whole` is `part`, from 0 to 1, to a billionth. */
 export function share(part: bigint, whole: bigint): number {
   if (whole <= 0n) return 0;
-  const share = Number((part * 10_000n) / whole) / 10_000;
+  const share = Number((part * SCALE) / whole) / Number(SCALE);
+  // Little is not nothing, and nearly all is not all.
+  if (part > 0n && share === 0) return 1 / Number(SCALE);
   return Math.min(1, Math.max(0, share));
 }
 

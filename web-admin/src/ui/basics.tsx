@@ -84,8 +84,28 @@ export function Card({
         <h2 id={id}>{title}</h2>
         {actions && <div className="row">{actions}</div>}
       </header>
-      <div className={flush ? 'flush' : 'body'}>{children}</div>
+      {flush ? <Flush label={id}>{children}</Flush> : <div className="body">{children}</div>}
     </section>
+  );
+}
+
+/** What may be wider than there is room for: reachable by keyboard only while it is. */
+function Flush({ label, children }: { label: string; children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [wide, setWide] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const look = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth));
+    look.observe(element);
+    for (const child of element.children) look.observe(child);
+    return () => look.disconnect();
+  });
+  const scrolls = wide ? { tabIndex: 0, role: 'group', 'aria-labelledby': label } : {};
+  return (
+    <div ref={box} className="flush" {...scrolls}>
+      {children}
+    </div>
   );
 }
 

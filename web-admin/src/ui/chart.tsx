@@ -34,6 +34,7 @@ export default function Chart({
   const t = useT();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
+  const pointed = useRef<HTMLParagraphElement>(null);
   const data = useRef<{ at: readonly number[]; values: readonly (number | null)[] }>(null);
   const span = useRef<[number, number]>([0, 0]);
   data.current = { at, values };
@@ -43,6 +44,18 @@ export default function Chart({
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
+    // What lies under the pointer, in words below.
+    const tell = (chart: uPlot) => {
+      const index = chart.cursor.idx;
+      const ms = index == null ? undefined : data.current?.at[index];
+      const value = index == null ? null : data.current?.values[index];
+      if (pointed.current) {
+        pointed.current.textContent =
+          ms === undefined
+            ? ''
+            : `${dateTime(ms)}   ${value == null ? '—' : `${short(value)} ${unit}`}`;
+      }
+    };
     const make = () => {
       plot.current?.destroy();
       const style = getComputedStyle(element);
@@ -60,14 +73,14 @@ export default function Chart({
         fill: kind === 'line' ? color('--accent-soft') : undefined,
         paths: kind === 'points' ? () => null : undefined,
         points: { show: kind === 'points', size: 5, fill: color('--accent') },
-        value: (_, value) => (value === null ? '—' : `${short(value)} ${unit}`),
       } as uPlot.Series;
       plot.current = new uPlot(
         {
           width: Math.max(80, element.clientWidth),
           height,
           padding: [8, 8, 0, 0],
-          legend: { show: true, live: true, markers: { show: false } },
+          legend: { show: false },
+          hooks: { setCursor: [tell] },
           cursor: { y: false, drag: { x: false, y: false } },
           scales: {
             x: { time: true, range: () => span.current },
@@ -82,7 +95,7 @@ export default function Chart({
             },
             { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => short(tick)) },
           ],
-          series: [{ value: (_, s) => (s == null ? '—' : dateTime(s * 1000)) }, series],
+          series: [{}, series],
         },
         aligned(data.current),
         element,
@@ -121,10 +134,11 @@ export default function Chart({
   return (
     <figure className="chart">
       <div ref={box} role="img" aria-label={summary} style={{ minHeight: height }} />
+      <p ref={pointed} className="pointed" aria-hidden="true" />
       {known.length === 0 && <figcaption className="nothing">{t.chart.none}</figcaption>}
       <details>
         <summary>{t.chart.table}</summary>
-        <div className="scroll" tabIndex={0} role="region" aria-label={title}>
+        <div className="scroll" tabIndex={0} role="group" aria-label={title}>
           <table>
             <thead>
               <tr>

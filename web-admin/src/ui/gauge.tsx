@@ -93,12 +93,10 @@ export function Gauge({
   }
   if (local && (local.ranges > 0 || local.left > 0)) {
     return (
-      <span className="mono">
-        {t.gauge.local(
-          large ? count(local.left) : short(local.left),
-          String(local.ranges),
-          String(local.ahead),
-        )}
+      <span>
+        {large
+          ? t.gauge.local(count(local.left), String(local.ranges), String(local.ahead))
+          : t.gauge.localShort(short(local.left), String(local.ranges))}
       </span>
     );
   }

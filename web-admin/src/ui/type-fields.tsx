@@ -34,15 +34,17 @@ export function BasicFields({ draft, change, errors, existing, fixed }: TypeFiel
           autoFocus
         />
       )}
-      <SelectField
-        label={t.common.mode}
-        name="mode"
-        value={draft.mode}
-        error={errors.mode}
-        disabled={fixed}
-        onChange={(mode) => change({ mode })}
-        options={MODES.map((mode) => [mode, t.modes[mode].name] as const)}
-      />
+      {existing && (
+        <SelectField
+          label={t.common.mode}
+          name="mode"
+          value={draft.mode}
+          error={errors.mode}
+          disabled={fixed}
+          onChange={(mode) => change({ mode })}
+          options={MODES.map((mode) => [mode, t.modes[mode].name] as const)}
+        />
+      )}
       {!existing && (
         <SelectField
           label={t.common.instance}

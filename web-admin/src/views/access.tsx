@@ -297,7 +297,7 @@ function Sessions() {
                   <div className="row end">
                     <Button
                       busy={end.isPending && end.variables?.path.endsWith(`/${each.id}`)}
-                      aria-label={t.access.endOf(each.account)}
+                      aria-label={each.current ? undefined : t.access.endOf(each.account)}
                       onClick={() =>
                         each.current
                           ? void logout().catch(() => {})

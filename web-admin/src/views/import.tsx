@@ -273,7 +273,7 @@ function Result({
           {t.import.format}: {result.format}
         </span>
       </p>
-      <div className="scroll tall" tabIndex={0} role="region" aria-label={t.import.title}>
+      <div className="scroll tall" tabIndex={0} role="group" aria-label={t.import.title}>
         <table>
           <thead>
             <tr>

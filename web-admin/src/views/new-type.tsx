@@ -10,7 +10,7 @@ import { useT } from '../i18n';
 import { useDebounced } from '../lib/debounced';
 import { type Draft, FRESH, newTypeOf } from '../lib/draft';
 import { count, duration } from '../lib/format';
-import { check, type Errors } from '../lib/rules';
+import { check, type Errors, NAME } from '../lib/rules';
 import { ActionProblem, Button, Card, ProblemBox, Title } from '../ui/basics';
 import { Choice, TextField } from '../ui/fields';
 import { useToast } from '../ui/toast';
@@ -28,7 +28,9 @@ export default function NewTypeView() {
   const [rate, setRate] = useState('100');
   const create = useAction<TypeRecord>([['overview'], ['audit']]);
   const own = check(draft, t);
-  const preview = usePreview(draft, rate, Object.keys(own).length === 0);
+  // What is previewed does not depend on the name.
+  const previewable = Object.keys(own).every((field) => field === 'name');
+  const preview = usePreview(draft, rate, previewable);
   const refused = create.error ?? preview.problem;
   // The node's word stands at the field that it names, unless a rule here says something already.
   const errors: Errors = { ...own };
@@ -111,7 +113,7 @@ export default function NewTypeView() {
         </div>
         <PreviewCard
           preview={preview}
-          invalid={Object.keys(own).length > 0}
+          invalid={!previewable}
           rate={rate}
           setRate={setRate}
           mode={draft.mode}
@@ -135,7 +137,8 @@ interface PreviewState {
 }
 
 function usePreview(draft: Draft, rate: string, valid: boolean): PreviewState {
-  const body = JSON.stringify({ type: newTypeOf(draft), rate: Number(rate) || 0 });
+  const name = NAME.test(draft.name) ? draft.name : 'preview';
+  const body = JSON.stringify({ type: newTypeOf({ ...draft, name }), rate: Number(rate) || 0 });
   const settled = useDebounced(body, 350);
   const { data, error, isPlaceholderData } = useQuery<Preview, Problem>({
     queryKey: ['preview', settled],
@@ -171,7 +174,7 @@ function PreviewCard({
   const t = useT();
   const wrongRate = !/^\d{1,12}(\.\d+)?$/.test(rate);
   return (
-    <Card title={t.preview.title} className={old || invalid ? 'old' : ''}>
+    <Card title={t.preview.title} className={old || invalid ? 'sticky old' : 'sticky'}>
       <div className="stack" aria-live="polite">
         <TextField
           label={t.preview.rate}
@@ -211,7 +214,7 @@ function PreviewCard({
             {mode !== 'snowflake' && data.growth.length > 0 && (
               <>
                 <h3>{t.preview.growth}</h3>
-                <div className="scroll" tabIndex={0} role="region" aria-label={t.preview.growth}>
+                <div className="scroll" tabIndex={0} role="group" aria-label={t.preview.growth}>
                   <table>
                     <thead>
                       <tr>

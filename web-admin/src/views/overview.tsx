@@ -4,8 +4,9 @@ import { Link } from 'wouter';
 import { useOverview, useSeries } from '../api/queries';
 import type { Attention, InstanceState, NodeReport, Overview } from '../api/types';
 import { useT } from '../i18n';
+import { serverNow } from '../lib/clock';
 import { bytes, count, duration, micros, short } from '../lib/format';
-import { Ago, Badge, Card, Empty, Loading, ProblemBox, Title } from '../ui/basics';
+import { Badge, Card, Empty, Loading, ProblemBox, Title } from '../ui/basics';
 import { Icon } from '../ui/icons';
 
 const Chart = lazy(() => import('../ui/chart'));
@@ -53,10 +54,14 @@ function Board({ data }: { data: Overview }) {
           bad={data.nodes.some((node) => node.silent)}
         />
       </dl>
-      <AttentionList items={data.attention} />
-      <RateCard now={data} />
-      <StoreAndRedis data={data} />
-      <Nodes nodes={data.nodes} answering={data.node} />
+      <div className="column">
+        <AttentionList items={data.attention} />
+        <StoreAndRedis data={data} />
+      </div>
+      <div className="column">
+        <RateCard now={data} />
+        <Nodes nodes={data.nodes} answering={data.node} />
+      </div>
     </div>
   );
 }
@@ -254,6 +259,8 @@ export function Reach({ reachable, error }: { reachable: boolean; error: string 
 function Nodes({ nodes, answering }: { nodes: NodeReport[]; answering: string }) {
   const t = useT();
   const versions = new Set(nodes.map((node) => node.version));
+  // The largest unit is enough here.
+  const span = (ms: number) => duration(ms / 1000, t.units).split(' ')[0];
   return (
     <Card title={t.overview.nodes} className="nodes" flush>
       <table id="nodes" data-live>
@@ -268,7 +275,7 @@ function Nodes({ nodes, answering }: { nodes: NodeReport[]; answering: string })
               {t.overview.errors}
             </th>
             <th scope="col">{t.overview.version}</th>
-            <th scope="col" className="wide-only">
+            <th scope="col" className="num wide-only">
               {t.overview.started}
             </th>
           </tr>
@@ -302,13 +309,10 @@ function Nodes({ nodes, answering }: { nodes: NodeReport[]; answering: string })
                 </td>
                 <td className="num">{node.silent ? '—' : short(node.ids_per_s)}</td>
                 <td className="num wide-only">{node.silent ? '—' : short(node.errors_per_s)}</td>
-                <td>
-                  {node.version}
-                  {versions.size > 1 && <Icon name="alert" />}
+                <td className="nowrap">
+                  {node.version} {versions.size > 1 && <Icon name="alert" />}
                 </td>
-                <td className="wide-only">
-                  <Ago ms={node.started_ms} />
-                </td>
+                <td className="num wide-only">{span(serverNow() - node.started_ms)}</td>
               </tr>
             );
           })}

@@ -80,7 +80,7 @@ function InstanceCard({ each, all }: { each: Instance; all: Instance[] }) {
   const needs = (role: 'operate' | 'administer', can: boolean) =>
     can ? undefined : t.common.needs(t.roles[role]);
   return (
-    <div id={each.name}>
+    <div id={each.name} className="anchor">
       <Card
         title={
           <>
@@ -143,29 +143,43 @@ function InstanceCard({ each, all }: { each: Instance; all: Instance[] }) {
           </>
         }
       >
-        <dl className="facts" data-live>
-          <dt>{t.redis.url}</dt>
-          <dd className="mono">
-            {each.url} <CopyButton text={each.url} />
-          </dd>
-          <dt>{t.redis.latency}</dt>
-          <dd>
-            {check?.reachable
-              ? micros(check.round_trip_us, t.units.ms)
-              : (check?.error ?? state?.error ?? '—')}
-          </dd>
-          <dt>{t.redis.types}</dt>
-          <dd>
-            <Link href={`/types?instance=${each.id}`}>{count(types)}</Link>
-          </dd>
-          <dt>{t.redis.memory}</dt>
-          <dd>{state?.memory_bytes == null ? '—' : bytes(state.memory_bytes)}</dd>
-          <dt>{t.redis.role}</dt>
-          <dd>{state?.role ?? '—'}</dd>
-          <dt>{t.redis.version}</dt>
-          <dd>{state?.version ?? '—'}</dd>
-          <dt>{t.redis.history}</dt>
-          <dd className="mono">{check?.history ?? state?.history ?? '—'}</dd>
+        <dl className="facts spread" data-live>
+          <div>
+            <dt>{t.redis.url}</dt>
+            <dd className="mono">
+              {each.url} <CopyButton text={each.url} />
+            </dd>
+          </div>
+          <div>
+            <dt>{t.redis.latency}</dt>
+            <dd>
+              {check?.reachable
+                ? micros(check.round_trip_us, t.units.ms)
+                : (check?.error ?? state?.error ?? '—')}
+            </dd>
+          </div>
+          <div>
+            <dt>{t.redis.types}</dt>
+            <dd>
+              <Link href={`/types?instance=${each.id}`}>{count(types)}</Link>
+            </dd>
+          </div>
+          <div>
+            <dt>{t.redis.memory}</dt>
+            <dd>{state?.memory_bytes == null ? '—' : bytes(state.memory_bytes)}</dd>
+          </div>
+          <div>
+            <dt>{t.redis.role}</dt>
+            <dd>{state?.role ?? '—'}</dd>
+          </div>
+          <div>
+            <dt>{t.redis.version}</dt>
+            <dd>{state?.version ?? '—'}</dd>
+          </div>
+          <div>
+            <dt>{t.redis.history}</dt>
+            <dd className="mono">{check?.history ?? state?.history ?? '—'}</dd>
+          </div>
         </dl>
         {each.drain_to && <Draining each={each} left={types} />}
         {test.data && <Tested check={test.data} />}

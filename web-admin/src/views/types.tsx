@@ -23,7 +23,7 @@ import { Icon } from '../ui/icons';
 import { Spark } from '../ui/spark';
 
 const ROW = 50;
-const CARD = 152;
+const CARD = 170;
 const NARROW = '(max-width: 860px)';
 
 export function TypesView() {
@@ -160,7 +160,7 @@ function Filters({ wanted, change }: { wanted: Wanted; change(part: Partial<Want
         aria-label={t.types.reverse}
         onClick={() => change({ back: !wanted.back })}
       >
-        {wanted.back ? '↑' : '↓'}
+        {(wanted.sort === 'name') === wanted.back ? '↓' : '↑'}
       </Button>
       {!plain && (
         <Button
@@ -238,7 +238,9 @@ function Rows({
       {by ? (
         <button type="button" onClick={() => sort(by)}>
           {t.types.columns[key]}
-          {wanted.sort === by && <span aria-hidden="true">{wanted.back ? ' ↑' : ' ↓'}</span>}
+          {wanted.sort === by && (
+            <span aria-hidden="true">{(by === 'name') === wanted.back ? ' ↓' : ' ↑'}</span>
+          )}
         </button>
       ) : (
         t.types.columns[key]
@@ -280,7 +282,7 @@ function Rows({
                 type={type}
                 index={item.index + 2}
                 top={item.start - margin}
-                height={size}
+                height={narrow ? size - 8 : size}
                 instance={instanceName(type.instance)}
                 target={type.moving_to === null ? null : instanceName(type.moving_to)}
                 trouble={troubled.get(type.name)?.severity ?? null}

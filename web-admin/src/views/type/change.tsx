@@ -158,7 +158,7 @@ function ConflictDialog({
     >
       <p role="alert">{t.change.conflict(base.version, theirs.version)}</p>
       {state && <p className="notice warn">{state}</p>}
-      <div className="scroll" tabIndex={0} role="region" aria-label={t.change.what}>
+      <div className="scroll" tabIndex={0} role="group" aria-label={t.change.what}>
         <table className="diff">
           <thead>
             <tr>

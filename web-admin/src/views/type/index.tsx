@@ -310,7 +310,7 @@ function Ranges({ type }: { type: TypeDetail }) {
       {!data && !error && <Loading />}
       {data?.items.length === 0 && <Empty>{t.type.noRanges}</Empty>}
       {data && data.items.length > 0 && (
-        <div className="scroll" tabIndex={0} role="region" aria-label={t.type.ranges}>
+        <div className="scroll" tabIndex={0} role="group" aria-label={t.type.ranges}>
           <table>
             <thead>
               <tr>
