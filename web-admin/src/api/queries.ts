@@ -48,6 +48,10 @@ let timer: ReturnType<typeof setTimeout> | null = null;
 
 /** Gathers changes for half a second: a drain changes hundreds of types in a row. */
 function note(change: Changed): void {
+  if (change.all) {
+    void queryClient.invalidateQueries();
+    return;
+  }
   for (const name of change.types) noted.add(name);
   if (change.instances) void queryClient.invalidateQueries({ queryKey: ['instances'] });
   if (change.types.length > 0) {
