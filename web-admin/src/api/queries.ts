@@ -187,11 +187,12 @@ export const useInstances = () =>
     refetchInterval: 10_000,
   });
 
-export const useAudit = () =>
+/** The newest entries. Changes of types come through the stream; the rest only with `poll`. */
+export const useAudit = (poll = false) =>
   useQuery({
     queryKey: ['audit'],
     queryFn: ({ signal }) => get<List<AuditEntry>>('/audit', { limit: 1_000 }, signal),
-    refetchInterval: 30_000,
+    refetchInterval: poll ? 30_000 : false,
   });
 
 /** A list of the access view. */

@@ -320,6 +320,7 @@ export const en = {
     theirs: (version: number) => `Now (version ${version})`,
     mine: 'Yours',
     clash: 'both changed it',
+    empty: '(empty)',
     stateNow: (state: string) => `It is ${state} now.`,
     noDifference: 'The settings are the same; something else changed.',
     choose:
@@ -632,7 +633,7 @@ export const en = {
       idgen: 'export of IdGen',
     },
     gap: 'Gap above the highest id',
-    gapHint: 'A number, or a share such as 10%. Empty: the usual one.',
+    gapHint: 'A number, or a share such as 10%. Empty: none.',
     gapWrong: 'A whole number, or a percentage such as 10%.',
     usual: 'as usual for the format',
     dry: 'Dry run',

@@ -304,6 +304,7 @@ export const zh: Dictionary = {
     theirs: (version) => `现在（版本 ${version}）`,
     mine: '您的',
     clash: '双方都改了',
+    empty: '（空）',
     stateNow: (state) => `现在的状态是${state}。`,
     noDifference: '设置相同，变化的是其他内容。',
     choose:
@@ -611,7 +612,7 @@ export const zh: Dictionary = {
       idgen: 'IdGen 导出文件',
     },
     gap: '最大 ID 之上的间隔',
-    gapHint: '数字，或比例如 10%。留空则用通常的值。',
+    gapHint: '数字，或比例如 10%。留空则不留间隔。',
     gapWrong: '请输入整数，或百分比如 10%。',
     usual: '按格式的通常做法',
     dry: '预演',

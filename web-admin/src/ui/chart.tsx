@@ -132,7 +132,7 @@ export default function Chart({
   );
   const from0 = Math.max(0, at.length - ROWS);
   return (
-    <figure className="chart">
+    <figure className="chart" data-live>
       <div ref={box} role="img" aria-label={summary} style={{ minHeight: height }} />
       <p ref={pointed} className="pointed" aria-hidden="true" />
       {known.length === 0 && <figcaption className="nothing">{t.chart.none}</figcaption>}

@@ -9,7 +9,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   const show = useCallback((text: string) => {
     const id = performance.now();
     setToasts((all) => [...all.slice(-3), { id, text }]);
-    setTimeout(() => setToasts((all) => all.filter((toast) => toast.id !== id)), 6000);
+    setTimeout(() => setToasts((all) => all.filter((toast) => toast.id !== id)), 4500);
   }, []);
   return (
     <Context value={show}>
