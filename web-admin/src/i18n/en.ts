@@ -527,6 +527,7 @@ export const en = {
     before: 'Before',
     after: 'After',
     same: 'Nothing in the settings.',
+    settings: (n: number) => (n === 1 ? '1 setting' : `${n} settings`),
     actions: {
       create_type: 'create type',
       alter_type: 'change type',

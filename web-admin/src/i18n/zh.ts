@@ -508,6 +508,7 @@ export const zh: Dictionary = {
     before: '之前',
     after: '之后',
     same: '设置没有变化。',
+    settings: (n) => `${n} 项设置`,
     actions: {
       create_type: '创建类型',
       alter_type: '修改类型',
