@@ -31,7 +31,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("V2__kinds", include_str!("V2__kinds.sql")),
     ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
     ("V4__migration", include_str!("V4__migration.sql")),
-    ("V6__accounts", include_str!("V6__accounts.sql")),
+    ("V5__accounts", include_str!("V5__accounts.sql")),
 ];
 
 /// Longest time for one call: a disk that needs longer is not well.

@@ -25,7 +25,7 @@ macro_rules! sources {
 
 /// The migrations, oldest first.
 pub const MIGRATIONS: &[Source] =
-    sources!("": "V1__strict_core", "V2__every_kind", "V3__migration", "V5__accounts");
+    sources!("": "V1__strict_core", "V2__every_kind", "V3__migration", "V4__accounts");
 
 /// The views; the service's account reads each of them.
 pub const VIEWS: &[Source] = sources!("views/":

@@ -1,0 +1,588 @@
+/** Accounts, sessions, tokens, and one's own password. */
+import { useState } from 'react';
+import type { Problem } from '../api/client';
+import { useAccessList, useAction } from '../api/queries';
+import { useCan, useSession } from '../api/session';
+import { type Account, ROLES, type Role, type SessionInfo, type Token } from '../api/types';
+import { useT } from '../i18n';
+import {
+  ActionProblem,
+  Badge,
+  Button,
+  Card,
+  CopyButton,
+  Empty,
+  Loading,
+  ProblemBox,
+  Time,
+  Title,
+} from '../ui/basics';
+import { Confirm, Dialog, FormDialog } from '../ui/dialog';
+import { CheckField, SelectField, TextField } from '../ui/fields';
+import { useToast } from '../ui/toast';
+
+export default function AccessView() {
+  const t = useT();
+  const { session } = useSession();
+  const administer = useCan('administer');
+  const [password, setPassword] = useState(false);
+  return (
+    <>
+      <Title
+        text={t.nav.access}
+        sub={session && t.access.you(session.account.name, t.roles[session.account.role])}
+        actions={
+          session?.how === 'session' && (
+            <Button onClick={() => setPassword(true)}>{t.access.password}</Button>
+          )
+        }
+      >
+        {t.nav.access}
+      </Title>
+      {administer ? (
+        <>
+          <Accounts />
+          <Tokens />
+        </>
+      ) : (
+        <p className="notice">{t.access.limited(t.roles.administer)}</p>
+      )}
+      <Sessions />
+      {password && <PasswordDialog onClose={() => setPassword(false)} />}
+    </>
+  );
+}
+
+const fieldError = (problem: Problem | null, field: string) =>
+  problem?.field === field ? problem.detail : undefined;
+
+function Accounts() {
+  const t = useT();
+  const { data, error, refetch } = useAccessList<Account>('accounts');
+  const [open, setOpen] = useState<{
+    what: 'new' | 'change' | 'remove';
+    account: Account | null;
+  } | null>(null);
+  const close = () => setOpen(null);
+  return (
+    <Card
+      title={t.access.accounts}
+      flush
+      actions={
+        <Button icon="plus" onClick={() => setOpen({ what: 'new', account: null })}>
+          {t.access.newAccount}
+        </Button>
+      }
+    >
+      {error && <ProblemBox error={error} retry={() => void refetch()} />}
+      {!data && !error && <Loading />}
+      {data && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t.common.name}</th>
+              <th scope="col">{t.access.role}</th>
+              <th scope="col">{t.common.state}</th>
+              <th scope="col">{t.access.lastLogin}</th>
+              <th scope="col" className="wide-only">
+                {t.common.created}
+              </th>
+              <th scope="col">
+                <span className="hidden">{t.common.actions}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.map((account) => (
+              <tr key={account.name} className={account.disabled ? 'dim' : undefined}>
+                <th scope="row">
+                  <span className="cut">{account.name}</span>
+                </th>
+                <td>{t.roles[account.role]}</td>
+                <td>
+                  <Badge tone={account.disabled ? 'mute' : 'ok'}>
+                    {account.disabled ? t.access.disabled : t.access.enabled}
+                  </Badge>
+                </td>
+                <td>
+                  <Time ms={account.last_login_ms} />
+                </td>
+                <td className="wide-only">
+                  <Time ms={account.created_ms} />
+                </td>
+                <td>
+                  <div className="row end">
+                    <Button
+                      aria-label={t.access.changeOf(account.name)}
+                      onClick={() => setOpen({ what: 'change', account })}
+                    >
+                      {t.common.change}
+                    </Button>
+                    <Button
+                      kind="danger"
+                      aria-label={t.access.removeOf(account.name)}
+                      onClick={() => setOpen({ what: 'remove', account })}
+                    >
+                      {t.common.remove}
+                    </Button>
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open?.what === 'new' && <AccountDialog account={null} onClose={close} />}
+      {open?.what === 'change' && <AccountDialog account={open.account} onClose={close} />}
+      {open?.what === 'remove' && open.account && (
+        <RemoveAccount account={open.account} onClose={close} />
+      )}
+    </Card>
+  );
+}
+
+const STALE_ACCOUNTS = [['accounts'], ['sessions'], ['audit']] as const;
+
+function AccountDialog({ account, onClose }: { account: Account | null; onClose(): void }) {
+  const t = useT();
+  const toast = useToast();
+  const [name, setName] = useState(account?.name ?? '');
+  const [role, setRole] = useState<Role>(account?.role ?? 'view');
+  const [disabled, setDisabled] = useState(account?.disabled ?? false);
+  const [password, setPassword] = useState('');
+  const save = useAction<Account>(STALE_ACCOUNTS);
+  const changed = {
+    ...(role !== account?.role ? { role } : {}),
+    ...(disabled !== account?.disabled ? { disabled } : {}),
+    ...(password !== '' ? { password } : {}),
+  };
+  const ready = account ? Object.keys(changed).length > 0 : name.trim() !== '' && password !== '';
+  return (
+    <FormDialog
+      title={account ? t.access.changeOf(account.name) : t.access.newAccount}
+      submit={account ? t.common.save : t.access.create}
+      busy={save.isPending}
+      disabled={!ready}
+      problem={save.error}
+      onClose={onClose}
+      onSubmit={() =>
+        save.mutate(
+          account
+            ? {
+                method: 'PATCH',
+                path: `/accounts/${encodeURIComponent(account.name)}`,
+                body: { version: account.version, ...changed },
+              }
+            : { method: 'POST', path: '/accounts', body: { name: name.trim(), role, password } },
+          {
+            onSuccess: () => {
+              toast(t.common.saved);
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      {!account && (
+        <TextField
+          label={t.common.name}
+          value={name}
+          onChange={setName}
+          error={fieldError(save.error, 'name')}
+          autoFocus
+          required
+        />
+      )}
+      <SelectField
+        label={t.access.role}
+        value={role}
+        onChange={setRole}
+        hint={t.access.roleHints[role]}
+        error={fieldError(save.error, 'role')}
+        options={ROLES.map((each) => [each, t.roles[each]] as const)}
+      />
+      <TextField
+        label={account ? t.access.newPassword : t.login.password}
+        type="password"
+        value={password}
+        onChange={setPassword}
+        hint={account ? t.access.newPasswordHint : t.setup.passwordHint}
+        error={fieldError(save.error, 'password')}
+        autoComplete="new-password"
+      />
+      {account && (
+        <CheckField
+          label={t.access.disable}
+          hint={t.access.disableHint}
+          checked={disabled}
+          onChange={setDisabled}
+        />
+      )}
+    </FormDialog>
+  );
+}
+
+function RemoveAccount({ account, onClose }: { account: Account; onClose(): void }) {
+  const t = useT();
+  const toast = useToast();
+  const remove = useAction(STALE_ACCOUNTS);
+  return (
+    <Confirm
+      title={t.access.removeOf(account.name)}
+      submit={t.common.remove}
+      danger
+      type={account.name}
+      busy={remove.isPending}
+      problem={remove.error}
+      onClose={onClose}
+      onSubmit={() =>
+        remove.mutate(
+          { method: 'DELETE', path: `/accounts/${encodeURIComponent(account.name)}` },
+          {
+            onSuccess: () => {
+              toast(t.access.removed(account.name));
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p>{t.access.removeExplain}</p>
+    </Confirm>
+  );
+}
+
+function Sessions() {
+  const t = useT();
+  const { data, error, refetch } = useAccessList<SessionInfo>('sessions');
+  const { logout } = useSession();
+  const end = useAction([['sessions']]);
+  return (
+    <Card title={t.access.sessions} flush>
+      {error && <ProblemBox error={error} retry={() => void refetch()} />}
+      <ActionProblem problem={end.error} />
+      {!data && !error && <Loading />}
+      {data?.length === 0 && <Empty>{t.access.noSessions}</Empty>}
+      {data && data.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t.access.account}</th>
+              <th scope="col">{t.access.where}</th>
+              <th scope="col">{t.access.lastUsed}</th>
+              <th scope="col" className="wide-only">
+                {t.access.expires}
+              </th>
+              <th scope="col">
+                <span className="hidden">{t.common.actions}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.map((each) => (
+              <tr key={each.id}>
+                <th scope="row">
+                  {each.account} {each.current && <Badge tone="info">{t.access.current}</Badge>}
+                </th>
+                <td className="any">
+                  {each.address} <span className="mute small">{each.agent.slice(0, 120)}</span>
+                </td>
+                <td>
+                  <Time ms={each.last_used_ms} />
+                </td>
+                <td className="wide-only">
+                  <Time ms={each.expires_ms} />
+                </td>
+                <td>
+                  <div className="row end">
+                    <Button
+                      busy={end.isPending && end.variables?.path.endsWith(`/${each.id}`)}
+                      aria-label={each.current ? undefined : t.access.endOf(each.account)}
+                      onClick={() =>
+                        each.current
+                          ? void logout().catch(() => {})
+                          : end.mutate({
+                              method: 'DELETE',
+                              path: `/sessions/${encodeURIComponent(String(each.id))}`,
+                            })
+                      }
+                    >
+                      {each.current ? t.app.logout : t.access.end}
+                    </Button>
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function Tokens() {
+  const t = useT();
+  const { data, error, refetch } = useAccessList<Token>('tokens');
+  const [adding, setAdding] = useState(false);
+  const [secret, setSecret] = useState<{ token: Token; secret: string } | null>(null);
+  const [revoking, setRevoking] = useState<Token | null>(null);
+  return (
+    <Card
+      title={t.access.tokens}
+      flush
+      actions={
+        <Button icon="plus" onClick={() => setAdding(true)}>
+          {t.access.newToken}
+        </Button>
+      }
+    >
+      {error && <ProblemBox error={error} retry={() => void refetch()} />}
+      {!data && !error && <Loading />}
+      {data?.length === 0 && <Empty>{t.access.noTokens}</Empty>}
+      {data && data.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t.common.name}</th>
+              <th scope="col">{t.access.role}</th>
+              <th scope="col">{t.access.tokenTypes}</th>
+              <th scope="col">{t.access.lastUsed}</th>
+              <th scope="col">{t.access.expires}</th>
+              <th scope="col" className="wide-only">
+                {t.access.createdBy}
+              </th>
+              <th scope="col">
+                <span className="hidden">{t.common.actions}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.map((each) => (
+              <tr key={each.id} className={each.revoked ? 'dim' : undefined}>
+                <th scope="row">
+                  <span className="cut">{each.name}</span>
+                </th>
+                <td>{t.roles[each.role]}</td>
+                <td className="any mono">
+                  {each.types.length === 0 ? t.common.all : each.types.join(' ')}
+                </td>
+                <td>
+                  <Time ms={each.last_used_ms} />
+                </td>
+                <td>
+                  {each.revoked ? (
+                    <Badge tone="mute">{t.access.revoked}</Badge>
+                  ) : each.expires_ms === null ? (
+                    <span className="mute">{t.common.never}</span>
+                  ) : (
+                    <Time ms={each.expires_ms} />
+                  )}
+                </td>
+                <td className="wide-only">{each.created_by}</td>
+                <td>
+                  <div className="row end">
+                    {!each.revoked && (
+                      <Button
+                        kind="danger"
+                        aria-label={t.access.revokeOf(each.name)}
+                        onClick={() => setRevoking(each)}
+                      >
+                        {t.access.revoke}
+                      </Button>
+                    )}
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {adding && (
+        <TokenDialog
+          onClose={() => setAdding(false)}
+          onMade={(made) => {
+            setAdding(false);
+            setSecret(made);
+          }}
+        />
+      )}
+      {secret && (
+        <Dialog title={t.access.secretTitle(secret.token.name)} onClose={() => setSecret(null)}>
+          <div className="stack">
+            <p>{t.access.secretOnce}</p>
+            <p className="ids" data-testid="secret">
+              {secret.secret}
+            </p>
+            <div className="row end">
+              <CopyButton text={secret.secret} label={t.common.copy} />
+              <Button kind="primary" onClick={() => setSecret(null)}>
+                {t.access.secretKept}
+              </Button>
+            </div>
+          </div>
+        </Dialog>
+      )}
+      {revoking && <RevokeDialog token={revoking} onClose={() => setRevoking(null)} />}
+    </Card>
+  );
+}
+
+const LIVES = { '7': 7, '30': 30, '90': 90, '365': 365, '': 0 } as const;
+
+function TokenDialog({
+  onClose,
+  onMade,
+}: {
+  onClose(): void;
+  onMade(made: { token: Token; secret: string }): void;
+}) {
+  const t = useT();
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Role>('view');
+  const [types, setTypes] = useState('');
+  const [life, setLife] = useState<keyof typeof LIVES>('90');
+  const make = useAction<{ token: Token; secret: string }>([['tokens'], ['audit']]);
+  const list = types.split(/[\s,]+/).filter(Boolean);
+  return (
+    <FormDialog
+      title={t.access.newToken}
+      submit={t.access.create}
+      busy={make.isPending}
+      disabled={name.trim() === ''}
+      problem={make.error}
+      onClose={onClose}
+      onSubmit={() =>
+        make.mutate(
+          {
+            method: 'POST',
+            path: '/tokens',
+            body: {
+              name: name.trim(),
+              role,
+              ...(list.length > 0 ? { types: list } : {}),
+              ...(life === '' ? {} : { expires_ms: Date.now() + LIVES[life] * 86_400_000 }),
+            },
+          },
+          { onSuccess: onMade },
+        )
+      }
+    >
+      <TextField
+        label={t.common.name}
+        value={name}
+        onChange={setName}
+        error={fieldError(make.error, 'name')}
+        autoFocus
+        required
+      />
+      <SelectField
+        label={t.access.role}
+        value={role}
+        onChange={setRole}
+        hint={t.access.roleHints[role]}
+        options={ROLES.map((each) => [each, t.roles[each]] as const)}
+      />
+      <TextField
+        label={t.access.tokenTypes}
+        hint={t.access.tokenTypesHint}
+        value={types}
+        onChange={setTypes}
+        error={fieldError(make.error, 'types')}
+        mono
+      />
+      <SelectField
+        label={t.access.expires}
+        value={life}
+        onChange={setLife}
+        error={fieldError(make.error, 'expires_ms')}
+        options={[
+          ['7', t.access.days(7)],
+          ['30', t.access.days(30)],
+          ['90', t.access.days(90)],
+          ['365', t.access.days(365)],
+          ['', t.common.never],
+        ]}
+      />
+    </FormDialog>
+  );
+}
+
+function RevokeDialog({ token, onClose }: { token: Token; onClose(): void }) {
+  const t = useT();
+  const revoke = useAction([['tokens'], ['audit']]);
+  return (
+    <Confirm
+      title={t.access.revokeOf(token.name)}
+      submit={t.access.revoke}
+      danger
+      busy={revoke.isPending}
+      problem={revoke.error}
+      onClose={onClose}
+      onSubmit={() =>
+        revoke.mutate(
+          { method: 'DELETE', path: `/tokens/${encodeURIComponent(String(token.id))}` },
+          { onSuccess: onClose },
+        )
+      }
+    >
+      <p>{t.access.revokeExplain}</p>
+    </Confirm>
+  );
+}
+
+function PasswordDialog({ onClose }: { onClose(): void }) {
+  const t = useT();
+  const toast = useToast();
+  const [old, setOld] = useState('');
+  const [next, setNext] = useState('');
+  const [again, setAgain] = useState('');
+  const save = useAction([['sessions']]);
+  return (
+    <FormDialog
+      title={t.access.password}
+      submit={t.common.save}
+      busy={save.isPending}
+      disabled={old === '' || next === '' || next !== again}
+      problem={save.error}
+      onClose={onClose}
+      onSubmit={() =>
+        save.mutate(
+          { method: 'POST', path: '/session/password', body: { old, new: next } },
+          {
+            onSuccess: () => {
+              toast(t.access.passwordChanged);
+              onClose();
+            },
+          },
+        )
+      }
+    >
+      <p className="hint">{t.access.passwordHint}</p>
+      <TextField
+        label={t.access.oldPassword}
+        type="password"
+        value={old}
+        onChange={setOld}
+        autoComplete="current-password"
+        error={fieldError(save.error, 'old')}
+        autoFocus
+      />
+      <TextField
+        label={t.access.newPassword}
+        type="password"
+        value={next}
+        onChange={setNext}
+        autoComplete="new-password"
+        error={fieldError(save.error, 'new')}
+      />
+      <TextField
+        label={t.setup.again}
+        type="password"
+        value={again}
+        onChange={setAgain}
+        autoComplete="new-password"
+        error={again !== '' && again !== next ? t.setup.different : undefined}
+      />
+    </FormDialog>
+  );
+}

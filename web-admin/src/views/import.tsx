@@ -1,0 +1,360 @@
+/** Types from elsewhere, and all types as a file. */
+import { type ChangeEvent, useState } from 'react';
+import { Link } from 'wouter';
+import { address } from '../api/client';
+import { useAction, useOverview } from '../api/queries';
+import { useCan } from '../api/session';
+import { type ImportItem, type ImportResult, MODES } from '../api/types';
+import { useT } from '../i18n';
+import { count } from '../lib/format';
+import { ActionProblem, Badge, Button, Card, LongText, Title } from '../ui/basics';
+import { Confirm } from '../ui/dialog';
+import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/fields';
+import { Icon } from '../ui/icons';
+
+const FORMATS = ['auto', 'leaf', 'tinyid', 'original', 'cosid', 'csv', 'idgen'] as const;
+/** What the node takes, with room for the rest of the body. */
+const MOST_BYTES = 8 * 1024 * 1024 - 4096;
+
+export default function ImportView() {
+  const t = useT();
+  return (
+    <>
+      <Title text={t.nav.import}>{t.nav.import}</Title>
+      <div className="column">
+        <Import />
+        <Card title={t.import.export}>
+          <div className="stack">
+            <p>{t.import.exportHint}</p>
+            <div className="row">
+              <a className="btn" href={address('/export', { format: 'json' })} download>
+                <Icon name="import" />
+                {t.import.exportJson}
+              </a>
+              <a className="btn" href={address('/export', { format: 'csv' })} download>
+                <Icon name="import" />
+                {t.import.exportCsv}
+              </a>
+            </div>
+          </div>
+        </Card>
+      </div>
+    </>
+  );
+}
+
+function Import() {
+  const t = useT();
+  const operate = useCan('operate');
+  const { data: overview } = useOverview();
+  const [from, setFrom] = useState<'text' | 'url'>('text');
+  const [text, setText] = useState('');
+  const [url, setUrl] = useState('');
+  const [table, setTable] = useState('');
+  const [seen, setSeen] = useState(false);
+  const [format, setFormat] = useState<(typeof FORMATS)[number]>('auto');
+  const [gap, setGap] = useState('');
+  const [mode, setMode] = useState('');
+  const [instance, setInstance] = useState('');
+  const [tooLarge, setTooLarge] = useState(false);
+  const [skipped, setSkipped] = useState<ReadonlySet<string>>(new Set());
+  const [asking, setAsking] = useState(false);
+  const dry = useAction<ImportResult>([]);
+  const run = useAction<ImportResult>([['types'], ['overview'], ['audit']]);
+  const percent = /^(\d{1,6})\s*%$/.exec(gap.trim());
+  const gapWrong = gap.trim() !== '' && !percent && !/^\d{1,15}$/.test(gap.trim());
+  const source =
+    from === 'text' ? { text } : { url, ...(table.trim() ? { table: table.trim() } : {}) };
+  const body = {
+    source,
+    format,
+    ...(gap.trim() === '' || gapWrong
+      ? {}
+      : { gap: percent ? { percent: Number(percent[1]) } : Number(gap.trim()) }),
+    ...(mode ? { mode } : {}),
+    ...(instance ? { instance } : {}),
+  };
+  // A dry run is about what was asked then, not about what stands in the form now.
+  const asked = JSON.stringify(body);
+  const [dryOf, setDryOf] = useState('');
+  const result = run.data ?? (dryOf === asked ? dry.data : undefined);
+  const fresh = !run.data && result !== undefined;
+  const chosen =
+    result?.items.filter((item) => item.state === 'new' && !skipped.has(item.name)) ?? [];
+  const changed = <T,>(set: (value: T) => void) => {
+    return (value: T) => {
+      set(value);
+      run.reset();
+    };
+  };
+  const load = async (event: ChangeEvent<HTMLInputElement>) => {
+    const file = event.target.files?.[0];
+    if (!file) return;
+    setTooLarge(file.size > MOST_BYTES);
+    if (file.size <= MOST_BYTES) changed(setText)(await file.text());
+  };
+  const problem = run.error ?? dry.error;
+  const at = (field: string) => (problem?.field === field ? problem.detail : undefined);
+  return (
+    <Card title={t.import.title}>
+      <div className="stack">
+        <p>{t.import.explain}</p>
+        <Choice
+          label={t.import.from}
+          value={from}
+          onChange={changed(setFrom)}
+          options={[
+            ['text', t.import.fromText],
+            ['url', t.import.fromUrl],
+          ]}
+        />
+        {from === 'text' ? (
+          <>
+            <AreaField
+              label={t.import.text}
+              hint={t.import.textHint}
+              value={text}
+              onChange={changed(setText)}
+              error={tooLarge ? t.import.tooLarge : at('source.text')}
+              rows={7}
+              mono
+            />
+            <label className="row">
+              {t.import.file}
+              <input type="file" accept=".json,.csv,.sql,.txt,.tsv" onChange={load} />
+            </label>
+          </>
+        ) : (
+          <div className="fields">
+            <div className="full stack">
+              <TextField
+                label={t.import.url}
+                type={seen ? 'text' : 'password'}
+                hint={t.import.urlHint}
+                value={url}
+                onChange={changed(setUrl)}
+                error={at('source.url')}
+                autoComplete="new-password"
+                mono
+              />
+              <CheckField label={t.common.showSecret} checked={seen} onChange={setSeen} />
+            </div>
+            <TextField
+              label={t.import.table}
+              hint={t.import.tableHint}
+              value={table}
+              onChange={changed(setTable)}
+              error={at('source.table')}
+              mono
+            />
+          </div>
+        )}
+        <div className="fields">
+          <SelectField
+            label={t.import.format}
+            value={format}
+            onChange={changed(setFormat)}
+            error={at('format')}
+            options={FORMATS.map((each) => [each, t.import.formats[each]] as const)}
+          />
+          <TextField
+            label={t.import.gap}
+            hint={t.import.gapHint}
+            value={gap}
+            onChange={changed(setGap)}
+            error={gapWrong ? t.import.gapWrong : at('gap')}
+          />
+          <SelectField
+            label={t.common.mode}
+            value={mode}
+            onChange={changed(setMode)}
+            error={at('mode')}
+            options={[
+              ['', t.import.usual],
+              ...MODES.filter((each) => each === 'strict' || each === 'segment').map(
+                (each) => [each as string, t.modes[each].name] as const,
+              ),
+            ]}
+          />
+          <SelectField
+            label={t.common.instance}
+            value={instance}
+            onChange={changed(setInstance)}
+            error={at('instance')}
+            options={[
+              ['', t.form.anyInstance],
+              ...(overview?.instances ?? []).map((each) => [each.name, each.name] as const),
+            ]}
+          />
+        </div>
+        <ActionProblem problem={problem} />
+        <div className="row">
+          <Button
+            kind={fresh ? 'plain' : 'primary'}
+            busy={dry.isPending}
+            disabled={!operate || gapWrong || (from === 'text' ? text.trim() === '' : url === '')}
+            title={operate ? undefined : t.common.needs(t.roles.operate)}
+            onClick={() => {
+              run.reset();
+              setSkipped(new Set());
+              dry.mutate(
+                { method: 'POST', path: '/imports', query: { dry_run: true, ids: 'string' }, body },
+                { onSuccess: () => setDryOf(asked) },
+              );
+            }}
+          >
+            {t.import.dry}
+          </Button>
+          {fresh && (
+            <Button kind="primary" disabled={chosen.length === 0} onClick={() => setAsking(true)}>
+              {t.import.apply(chosen.length)}
+            </Button>
+          )}
+        </div>
+        {result && (
+          <Result
+            result={result}
+            dry={fresh}
+            skipped={skipped}
+            toggle={(name) => {
+              const next = new Set(skipped);
+              if (!next.delete(name)) next.add(name);
+              setSkipped(next);
+            }}
+          />
+        )}
+      </div>
+      {asking && (
+        <Confirm
+          title={t.import.applyTitle}
+          submit={t.import.apply(chosen.length)}
+          busy={run.isPending}
+          problem={run.error}
+          onClose={() => setAsking(false)}
+          onSubmit={() =>
+            run.mutate(
+              {
+                method: 'POST',
+                path: '/imports',
+                query: { dry_run: false, ids: 'string' },
+                body: { ...body, only: chosen.map((item) => item.name) },
+              },
+              { onSettled: () => setAsking(false) },
+            )
+          }
+        >
+          <p>{t.import.applyExplain}</p>
+        </Confirm>
+      )}
+    </Card>
+  );
+}
+
+const tone = { new: 'info', exists: 'mute', created: 'ok', failed: 'bad' } as const;
+
+function Result({
+  result,
+  dry,
+  skipped,
+  toggle,
+}: {
+  result: ImportResult;
+  dry: boolean;
+  skipped: ReadonlySet<string>;
+  toggle(name: string): void;
+}) {
+  const t = useT();
+  return (
+    <>
+      <p role="status">
+        <b>{dry ? t.import.dryDone : t.import.done}</b>{' '}
+        {t.import.summary(count(result.create), count(result.skip), count(result.fail))}{' '}
+        {result.left ? <b>{t.import.left(count(result.left))} </b> : null}
+        <span className="mute">
+          {t.import.format}: {result.format}
+        </span>
+      </p>
+      <div className="scroll tall" tabIndex={0} role="group" aria-label={t.import.title}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t.common.name}</th>
+              <th scope="col">{t.common.state}</th>
+              <th scope="col" className="num">
+                {t.import.highest}
+              </th>
+              <th scope="col" className="num">
+                {t.import.step}
+              </th>
+              <th scope="col" className="num">
+                {t.form.first_id}
+              </th>
+              <th scope="col" className="num">
+                {t.form.min_range}
+              </th>
+              <th scope="col">{t.import.note}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {result.items.map((item) => (
+              <ImportRow
+                key={item.name}
+                item={item}
+                dry={dry}
+                on={!skipped.has(item.name)}
+                toggle={toggle}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function ImportRow({
+  item,
+  dry,
+  on,
+  toggle,
+}: {
+  item: ImportItem;
+  dry: boolean;
+  on: boolean;
+  toggle(name: string): void;
+}) {
+  const t = useT();
+  return (
+    <tr>
+      <th scope="row">
+        {dry && item.state === 'new' ? (
+          <label className="row tight">
+            <input type="checkbox" checked={on} onChange={() => toggle(item.name)} />
+            <span className="cut">{item.name}</span>
+          </label>
+        ) : item.state === 'failed' ? (
+          <span className="cut">{item.name}</span>
+        ) : (
+          <Link href={`/types/${encodeURIComponent(item.name)}`} className="cut">
+            {item.name}
+          </Link>
+        )}
+      </th>
+      <td>
+        <Badge tone={tone[item.state]}>{t.import.states[item.state]}</Badge>
+      </td>
+      <td className="num mono">{String(item.source.highest)}</td>
+      <td className="num mono">{item.source.step ?? '—'}</td>
+      <td className="num mono">{item.first_id || '—'}</td>
+      <td className="num">{item.min_range === null ? '—' : count(item.min_range)}</td>
+      <td className="any">
+        {item.problem && <span className="why">{item.problem}</span>}
+        {item.existing_next_id && (
+          <span className="small">{t.import.existing(item.existing_next_id)} </span>
+        )}
+        {item.source.note && <span className="small">{item.source.note} </span>}
+        {item.description && <LongText text={item.description} />}
+      </td>
+    </tr>
+  );
+}
