@@ -449,3 +449,18 @@ fn dump(cluster: &Cluster) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
+
+#[test]
+fn a_type_does_not_move_within_one_server() {
+    let (cluster, _other, nodes) = cluster_of(1);
+    let node = &nodes[0];
+    node.run(&["redis", "add", "twin", &format!("{}/1", cluster.redis.url())]);
+    wait_for("the node knows the twin", || reachable(node, "twin"));
+    node.run(&["type", "add", "order"]);
+    node.run(&["get", "order"]);
+    let output = node.try_run(&["type", "migrate", "order", "--to", "twin"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("on the same Redis server"), "{error}");
+    assert_eq!(place(node, "order"), FIRST);
+    node.run(&["get", "order"]);
+}

@@ -195,6 +195,12 @@ impl Parts {
         let from_name = from.map_or_else(|| record.instance.to_string(), |from| from.name);
         let from = place(record.instance, &from_name).await;
         let to = place(target.id, &target.name).await;
+        if let (Some(here), Some(there)) = (&from.view, &to.view)
+            && let Err(error) = check_servers(here, there)
+            && from.id != to.id
+        {
+            problems.push(error.message);
+        }
         let least = to.view.as_ref().map_or(0, View::least_to_publish);
         let rest = from.view.as_ref().map_or(0, |view| view.left());
         let next = from.view.as_ref().and_then(|view| view.next());
@@ -235,9 +241,10 @@ impl Parts {
         let all = self.store.connections().await?;
         let to = find_instance(&all, target)?;
         before.begin_move(to, 0)?;
-        self.reached(to.id)?.dispatcher.view(name).await?;
+        let there = self.reached(to.id)?.dispatcher.view(name).await?;
         if !abandon {
             let view = self.reached(before.instance)?.dispatcher.view(name).await?;
+            check_servers(&view, &there)?;
             if let Some(seal) = view.sealed {
                 self.settle_now(name, before.instance, seal).await?;
             }
@@ -559,4 +566,17 @@ fn log_failure(name: &TypeName, result: Result<(), Error>) {
     if let Err(error) = result {
         tracing::warn!(id_type = %name, %error, "a migration did not end: it will be tried again");
     }
+}
+
+/// Two databases of one server have one history: the range store could not tell them
+/// apart, and would refuse the second of them as the older.
+fn check_servers(here: &View, there: &View) -> Result<(), Error> {
+    if here.history != there.history {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "instance",
+        "instance is on the same Redis server as the one that the type is on: move it to another \
+         server",
+    ))
 }
