@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { AuditEntry } from '../api/types';
 import { useT } from '../i18n';
 import { differences } from '../lib/diff';
-import { Time } from './basics';
+import { TextButton, Time } from './basics';
 import { Diff } from './diff';
 
 export function AuditTable({ items, subject }: { items: AuditEntry[]; subject: boolean }) {
@@ -50,14 +50,12 @@ export function AuditTable({ items, subject }: { items: AuditEntry[]; subject: b
                   {rows.length === 0 ? (
                     <span className="mute">—</span>
                   ) : (
-                    <button
-                      type="button"
-                      className="link"
+                    <TextButton
                       aria-expanded={shown}
                       onClick={() => setOpen(shown ? null : entry.seq)}
                     >
                       {summary(rows.map((row) => row.path))}
-                    </button>
+                    </TextButton>
                   )}
                 </td>
               </tr>

@@ -1,4 +1,5 @@
 /** Accounts, sessions, tokens, and one's own password. */
+import { Code } from '@mantine/core';
 import { useState } from 'react';
 import type { Problem } from '../api/client';
 import { useAccessList, useAction } from '../api/queries';
@@ -13,6 +14,7 @@ import {
   CopyButton,
   Empty,
   Loading,
+  Notice,
   ProblemBox,
   Time,
   Title,
@@ -45,7 +47,7 @@ export default function AccessView() {
           <Tokens />
         </>
       ) : (
-        <p className="notice">{t.access.limited(t.roles.administer)}</p>
+        <Notice>{t.access.limited(t.roles.administer)}</Notice>
       )}
       <Sessions />
       {password && <PasswordDialog onClose={() => setPassword(false)} />}
@@ -410,9 +412,9 @@ function Tokens() {
         <Dialog title={t.access.secretTitle(secret.token.name)} onClose={() => setSecret(null)}>
           <div className="stack">
             <p>{t.access.secretOnce}</p>
-            <p className="ids" data-testid="secret">
+            <Code block data-testid="secret">
               {secret.secret}
-            </p>
+            </Code>
             <div className="row end">
               <CopyButton text={secret.secret} label={t.common.copy} />
               <Button kind="primary" onClick={() => setSecret(null)}>

@@ -1,5 +1,5 @@
 /** Types from elsewhere, and all types as a file. */
-import { type ChangeEvent, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { address } from '../api/client';
 import { useAction, useOverview } from '../api/queries';
@@ -7,10 +7,9 @@ import { useCan } from '../api/session';
 import { type ImportItem, type ImportResult, MODES } from '../api/types';
 import { useT } from '../i18n';
 import { count } from '../lib/format';
-import { ActionProblem, Badge, Button, Card, LongText, Title } from '../ui/basics';
+import { ActionProblem, Badge, Button, Card, LinkButton, LongText, Title } from '../ui/basics';
 import { Confirm } from '../ui/dialog';
-import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/fields';
-import { Icon } from '../ui/icons';
+import { AreaField, CheckField, Choice, FileField, SelectField, TextField } from '../ui/fields';
 
 const FORMATS = ['auto', 'leaf', 'tinyid', 'original', 'cosid', 'csv', 'idgen'] as const;
 /** What the node takes, with room for the rest of the body. */
@@ -27,14 +26,12 @@ export default function ImportView() {
           <div className="stack">
             <p>{t.import.exportHint}</p>
             <div className="row">
-              <a className="btn" href={address('/export', { format: 'json' })} download>
-                <Icon name="import" />
+              <LinkButton href={address('/export', { format: 'json' })} icon="import" download>
                 {t.import.exportJson}
-              </a>
-              <a className="btn" href={address('/export', { format: 'csv' })} download>
-                <Icon name="import" />
+              </LinkButton>
+              <LinkButton href={address('/export', { format: 'csv' })} icon="import" download>
                 {t.import.exportCsv}
-              </a>
+              </LinkButton>
             </div>
           </div>
         </Card>
@@ -87,8 +84,7 @@ function Import() {
       run.reset();
     };
   };
-  const load = async (event: ChangeEvent<HTMLInputElement>) => {
-    const file = event.target.files?.[0];
+  const load = async (file: File | null) => {
     if (!file) return;
     setTooLarge(file.size > MOST_BYTES);
     if (file.size <= MOST_BYTES) changed(setText)(await file.text());
@@ -119,10 +115,11 @@ function Import() {
               rows={7}
               mono
             />
-            <label className="row">
-              {t.import.file}
-              <input type="file" accept=".json,.csv,.sql,.txt,.tsv" onChange={load} />
-            </label>
+            <FileField
+              label={t.import.file}
+              accept=".json,.csv,.sql,.txt,.tsv"
+              onChange={(file) => void load(file)}
+            />
           </>
         ) : (
           <div className="fields">
@@ -327,10 +324,7 @@ function ImportRow({
     <tr>
       <th scope="row">
         {dry && item.state === 'new' ? (
-          <label className="row tight">
-            <input type="checkbox" checked={on} onChange={() => toggle(item.name)} />
-            <span className="cut">{item.name}</span>
-          </label>
+          <CheckField label={item.name} checked={on} onChange={() => toggle(item.name)} />
         ) : item.state === 'failed' ? (
           <span className="cut">{item.name}</span>
         ) : (

@@ -11,7 +11,7 @@ import { useDebounced } from '../lib/debounced';
 import { type Draft, FRESH, newTypeOf } from '../lib/draft';
 import { count, duration } from '../lib/format';
 import { check, type Errors, NAME } from '../lib/rules';
-import { ActionProblem, Button, Card, ProblemBox, Title } from '../ui/basics';
+import { ActionProblem, Button, Card, Notice, ProblemBox, Title } from '../ui/basics';
 import { Choice, TextField } from '../ui/fields';
 import { useToast } from '../ui/toast';
 import { BasicFields, LimitFields, OptionFields } from '../ui/type-fields';
@@ -85,7 +85,7 @@ export default function NewTypeView() {
       >
         {t.types.new}
       </Title>
-      {!operate && <p className="notice warn">{t.common.needs(t.roles.operate)}</p>}
+      {!operate && <Notice tone="warn">{t.common.needs(t.roles.operate)}</Notice>}
       {create.error && <ActionProblem problem={create.error} />}
       <div className="grid">
         <div className="column">

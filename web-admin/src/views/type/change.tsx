@@ -8,7 +8,7 @@ import { conflicts } from '../../lib/diff';
 import { changes, type Draft, draftOf, settingsIn, settingsOf } from '../../lib/draft';
 import { check, type Errors } from '../../lib/rules';
 import { hasIssued } from '../../lib/type-list';
-import { ActionProblem, Button } from '../../ui/basics';
+import { ActionProblem, Button, Notice } from '../../ui/basics';
 import { FormDialog } from '../../ui/dialog';
 import { Diff } from '../../ui/diff';
 import { useToast } from '../../ui/toast';
@@ -105,7 +105,7 @@ export function ChangeDialog({ type, onClose }: { type: TypeDetail; onClose(): v
       onClose={onClose}
       onSubmit={submit}
     >
-      {newer && <p className="notice warn">{t.change.newer(type.version)}</p>}
+      {newer && <Notice tone="warn">{t.change.newer(type.version)}</Notice>}
       {fields.fixed && <p className="hint">{t.change.fixed}</p>}
       <BasicFields {...fields} />
       <h3>{t.form.sizes}</h3>
@@ -157,7 +157,7 @@ function ConflictDialog({
       onSubmit={onReapply}
     >
       <p role="alert">{t.change.conflict(base.version, theirs.version)}</p>
-      {state && <p className="notice warn">{state}</p>}
+      {state && <Notice tone="warn">{state}</Notice>}
       <div className="scroll" tabIndex={0} role="group" aria-label={t.change.what}>
         <table className="diff">
           <thead>

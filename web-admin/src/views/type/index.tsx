@@ -27,13 +27,14 @@ import {
   Empty,
   Loading,
   LongText,
+  Notice,
   ProblemBox,
+  TextButton,
   Time,
   Title,
 } from '../../ui/basics';
 import { Choice } from '../../ui/fields';
 import { Gauge } from '../../ui/gauge';
-import { Icon } from '../../ui/icons';
 import { ChangeDialog } from './change';
 import { MoveDialog, UndoDialog } from './move';
 import { Decode, Issue } from './probe';
@@ -148,21 +149,12 @@ function Warnings({ name }: { name: string }) {
   const { data } = useOverview();
   const items = data?.attention.filter((item) => item.subject.type === name) ?? [];
   return items.map((item) => (
-    <div
+    <Notice
       key={item.kind}
-      className={
-        item.severity === 'critical'
-          ? 'problem'
-          : item.severity === 'warning'
-            ? 'notice warn'
-            : 'notice'
-      }
+      tone={item.severity === 'critical' ? 'bad' : item.severity === 'warning' ? 'warn' : 'info'}
     >
-      <Icon name={item.severity === 'info' ? 'info' : 'alert'} />
-      <p className="grow">
-        <b>{t.attention.kinds[item.kind] ?? item.kind}</b> {item.detail}
-      </p>
-    </div>
+      <b>{t.attention.kinds[item.kind] ?? item.kind}</b> {item.detail}
+    </Notice>
   ));
 }
 
@@ -378,14 +370,12 @@ function SettingsCard({ type }: { type: TypeDetail }) {
     [t.common.mode, t.modes[type.mode].name],
     [
       t.common.instance,
-      <button
+      <TextButton
         key="instance"
-        type="button"
-        className="link"
         onClick={() => go(`/redis#${encodeURIComponent(instanceName(type.instance))}`)}
       >
         {instanceName(type.instance)}
-      </button>,
+      </TextButton>,
     ],
     [t.form.prefix, type.prefix ? <code key="p">{type.prefix}</code> : '—'],
   ];

@@ -1,4 +1,5 @@
 /** To another Redis instance: first what it would do, then do it; and back. */
+import { Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { get, type Problem, typePath } from '../../api/client';
@@ -6,7 +7,7 @@ import { keepType, useAction, useInstanceNames, useInstances } from '../../api/q
 import type { Migrated, Place, Plan, TypeDetail, TypeRecord } from '../../api/types';
 import { useT } from '../../i18n';
 import { count, duration } from '../../lib/format';
-import { Badge, Button, Loading, ProblemBox } from '../../ui/basics';
+import { Badge, Button, Loading, Notice, ProblemBox } from '../../ui/basics';
 import { Confirm, Dialog, FormDialog } from '../../ui/dialog';
 import { CheckField, SelectField, TextField } from '../../ui/fields';
 import { useToast } from '../../ui/toast';
@@ -81,7 +82,7 @@ export function MoveDialog({ type, onClose }: Props) {
     >
       <p>{t.move.explain}</p>
       {listError && <ProblemBox error={listError} />}
-      {instances && others.length === 0 && <p className="notice warn">{t.move.noOther}</p>}
+      {instances && others.length === 0 && <Notice tone="warn">{t.move.noOther}</Notice>}
       {others.length > 0 && (
         <SelectField
           label={t.redis.target}
@@ -106,7 +107,7 @@ export function MoveDialog({ type, onClose }: Props) {
       {abandon && (
         <TextField label={t.common.typeName(type.name)} value={typed} onChange={setTyped} mono />
       )}
-      {move.isPending && <progress aria-label={t.move.running} />}
+      {move.isPending && <Progress value={100} animated aria-label={t.move.running} />}
     </FormDialog>
   );
 }
@@ -118,9 +119,9 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
     <div className="stack" role="status">
       <h3>{t.move.dryRun}</h3>
       {plan.problems.map((problem) => (
-        <p key={problem} className="problem">
+        <Notice key={problem} tone="bad">
           {problem}
-        </p>
+        </Notice>
       ))}
       <table>
         <thead>
