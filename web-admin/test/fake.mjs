@@ -406,11 +406,11 @@ function answer(w, method, path, query, body, session) {
       return ok(undefined, 204);
     }
     if (a === 'accounts' && method === 'POST') {
-      if (body.password.length < 12)
+      if (body.password.length < 10)
         return problem(
           400,
           'INVALID_ARGUMENT',
-          'password has 3 characters; it must have at least 12',
+          'password has 3 characters; it must have at least 10',
           'password',
         );
       w.accounts.push({
@@ -642,6 +642,7 @@ function answer(w, method, path, query, body, session) {
         name,
         start: type.next_id,
         end: String(BigInt(type.next_id) + BigInt(body.count)),
+        step: '1',
         count: body.count,
       },
       201,

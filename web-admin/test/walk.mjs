@@ -129,7 +129,7 @@ const WAYS = {
     await button('Reserve a block').click();
     await field('How many', dialog()).fill('5000');
     await button('Reserve a block', dialog()).click();
-    await dialog().getByText('5\u202f000 positions are yours').waitFor();
+    await dialog().getByText('5\u202f000 ids are yours').waitFor();
     await dialog().getByRole('button', { name: 'Close' }).last().click();
   },
 
@@ -194,7 +194,7 @@ const WAYS = {
     await field('Name', dialog()).fill('carol');
     await field('Password', dialog()).fill('abc');
     await button('Create', dialog()).click();
-    await dialog().getByText('it must have at least 12').first().waitFor();
+    await dialog().getByText('it must have at least 10').first().waitFor();
     await field('Password', dialog()).fill('long enough for all');
     await button('Create', dialog()).click();
     await page.getByRole('row', { name: /^carol view/ }).waitFor();

@@ -62,6 +62,7 @@ export interface Call {
 }
 
 export async function call<T>(method: string, path: string, options: Call = {}): Promise<T> {
+  const session = csrf;
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (method !== 'GET' && csrf !== null) headers['X-Idgen-Csrf'] = csrf;
   const init: RequestInit = { method, headers, credentials: 'same-origin', cache: 'no-store' };
@@ -81,7 +82,8 @@ export async function call<T>(method: string, path: string, options: Call = {}):
   }
   if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as T;
   const problem = problemOf(response, text);
-  if (response.status === 401 && !options.open) whenLost();
+  // Not for a late answer to what was asked under the session before.
+  if (response.status === 401 && !options.open && session === csrf) whenLost();
   throw problem;
 }
 

@@ -29,6 +29,8 @@ export interface LiveState {
 export interface Changed {
   types: string[];
   instances: boolean;
+  /** There were more changes than are told: look at everything again. */
+  all?: boolean;
 }
 
 type Listener = () => void;
@@ -127,6 +129,8 @@ export class LiveStore {
 
   /** Opens a stream; the present one goes on until the new one has spoken. */
   private connect(): void {
+    if (this.retrying) clearTimeout(this.retrying);
+    this.retrying = null;
     this.next?.close();
     const names = this.watched();
     const source = this.open(address('/stream', { types: names, ids: 'string' }));
@@ -160,10 +164,11 @@ export class LiveStore {
       if (source === this.next) this.next = null;
       else if (source === this.source) this.source = null;
       else return;
-      // The node ends every stream after a while: the first retry is at once.
-      if (this.source || this.next) return;
+      // Another one is being opened already.
+      if (this.next) return;
       this.failures += 1;
-      if (this.failures > 1) {
+      // The node ends every stream after a while: the first retry is at once, and no alarm.
+      if (this.source === null && this.failures > 1) {
         this.set({ link: 'broken' });
         this.hooks.broke();
       }

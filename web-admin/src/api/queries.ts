@@ -48,6 +48,10 @@ let timer: ReturnType<typeof setTimeout> | null = null;
 
 /** Gathers changes for half a second: a drain changes hundreds of types in a row. */
 function note(change: Changed): void {
+  if (change.all) {
+    void queryClient.invalidateQueries();
+    return;
+  }
   for (const name of change.types) noted.add(name);
   if (change.instances) void queryClient.invalidateQueries({ queryKey: ['instances'] });
   if (change.types.length > 0) {
@@ -183,11 +187,12 @@ export const useInstances = () =>
     refetchInterval: 10_000,
   });
 
-export const useAudit = () =>
+/** The newest entries. Changes of types come through the stream; the rest only with `poll`. */
+export const useAudit = (poll = false) =>
   useQuery({
     queryKey: ['audit'],
     queryFn: ({ signal }) => get<List<AuditEntry>>('/audit', { limit: 1_000 }, signal),
-    refetchInterval: 30_000,
+    refetchInterval: poll ? 30_000 : false,
   });
 
 /** A list of the access view. */

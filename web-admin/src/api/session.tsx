@@ -48,8 +48,9 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     onSessionLost(() => setLost(true));
   }, []);
 
-  // No stream, no requests, while nobody is logged in.
-  const on = session != null && !lost;
+  const seen = useSeen();
+  // No stream while nobody is logged in, or looks.
+  const on = session != null && !lost && seen;
   useEffect(() => {
     if (on) live.start();
     else live.stop();
@@ -85,6 +86,31 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     };
   }, [session, lost, error, client]);
   return <Context value={value}>{children}</Context>;
+}
+
+/** A tab in the background keeps one of the few connections that a browser has for a node. */
+const HIDDEN_FOR_MS = 20_000;
+
+/** Whether the tab is in sight, or was a moment ago. */
+function useSeen(): boolean {
+  const [seen, setSeen] = useState(true);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const follow = () => {
+      clearTimeout(timer);
+      if (document.visibilityState === 'hidden') {
+        timer = setTimeout(() => setSeen(false), HIDDEN_FOR_MS);
+      } else {
+        setSeen(true);
+      }
+    };
+    document.addEventListener('visibilitychange', follow);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', follow);
+    };
+  }, []);
+  return seen;
 }
 
 export function useSession(): SessionValue {

@@ -319,7 +319,7 @@ export interface AuditEntry {
 export interface Session {
   account: { name: string; role: Role };
   csrf: string;
-  expires_ms: number;
+  expires_ms: number | null;
   how: 'session' | 'token';
 }
 
@@ -365,8 +365,12 @@ export interface Token {
 export interface ImportItem {
   name: string;
   source: { highest: IdText; step: IdText | null; note: string | null };
+  /** Empty where nothing can be made of it. */
   first_id: IdText;
-  min_range: number | IdText;
+  min_range: number | IdText | null;
+  mode?: Mode | null;
+  /** Of a type that is there already. */
+  existing_next_id?: IdText | null;
   description: string;
   state: 'new' | 'exists' | 'created' | 'failed';
   problem: string | null;
@@ -378,4 +382,6 @@ export interface ImportResult {
   create: number;
   skip: number;
   fail: number;
+  /** How many there was no time for: import again. */
+  left?: number;
 }

@@ -54,7 +54,9 @@ export function AuditTable({ items, subject }: { items: AuditEntry[]; subject: b
                       aria-expanded={shown}
                       onClick={() => setOpen(shown ? null : entry.seq)}
                     >
-                      {summary(rows.map((row) => row.path))}
+                      {entry.before === null
+                        ? t.audit.settings(rows.length)
+                        : summary(rows.map((row) => row.path))}
                     </TextButton>
                   )}
                 </td>

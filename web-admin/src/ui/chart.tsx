@@ -1,5 +1,5 @@
 /** A course over time, drawn by uPlot, with its numbers as a table beside it. */
-import { Table, useComputedColorScheme } from '@mantine/core';
+import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -130,7 +130,7 @@ export default function Chart({
   );
   const from0 = Math.max(0, at.length - ROWS);
   return (
-    <figure className="chart">
+    <figure className="chart" data-live>
       <div ref={box} role="img" aria-label={summary} style={{ minHeight: height }} />
       <p ref={pointed} className="pointed" aria-hidden="true" />
       {known.length === 0 && <figcaption className="nothing">{t.chart.none}</figcaption>}

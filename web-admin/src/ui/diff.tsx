@@ -3,8 +3,10 @@ import { useT } from '../i18n';
 import { differences } from '../lib/diff';
 
 const SHOWN = 400;
-const cut = (text: string | null) =>
-  text === null ? '' : text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+
+/** Long texts of operators, to be told apart, not to be read. */
+export const cut = (text: string): string =>
+  text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
 
 export function Diff({ before, after }: { before: unknown; after: unknown }) {
   const t = useT();
@@ -23,8 +25,12 @@ export function Diff({ before, after }: { before: unknown; after: unknown }) {
         {rows.map((row) => (
           <tr key={row.path}>
             <th scope="row">{row.path || '—'}</th>
-            <td className={row.before === null ? 'mute' : 'was'}>{cut(row.before) || '—'}</td>
-            <td className={row.after === null ? 'mute' : 'is'}>{cut(row.after) || '—'}</td>
+            <td className={row.before === null ? 'mute' : 'was'}>
+              {row.before === null ? '—' : cut(row.before) || t.change.empty}
+            </td>
+            <td className={row.after === null ? 'mute' : 'is'}>
+              {row.after === null ? '—' : cut(row.after) || t.change.empty}
+            </td>
           </tr>
         ))}
       </tbody>

@@ -6,7 +6,7 @@ import { Icon } from './icons';
 export function ToastProvider({ children }: { children: ReactNode }) {
   return (
     <>
-      <Notifications limit={4} autoClose={6000} containerWidth={380} />
+      <Notifications limit={4} autoClose={4500} containerWidth={380} />
       {children}
     </>
   );

@@ -11,7 +11,7 @@ const STEP = 100;
 
 export default function AuditView() {
   const t = useT();
-  const { data, error, refetch } = useAudit();
+  const { data, error, refetch } = useAudit(true);
   const [subject, setSubject] = useState('');
   const [actor, setActor] = useState('');
   const [action, setAction] = useState('');

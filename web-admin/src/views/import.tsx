@@ -58,7 +58,7 @@ function Import() {
   const [asking, setAsking] = useState(false);
   const dry = useAction<ImportResult>([]);
   const run = useAction<ImportResult>([['types'], ['overview'], ['audit']]);
-  const percent = /^(\d+(?:\.\d+)?)\s*%$/.exec(gap.trim());
+  const percent = /^(\d{1,6})\s*%$/.exec(gap.trim());
   const gapWrong = gap.trim() !== '' && !percent && !/^\d{1,15}$/.test(gap.trim());
   const source =
     from === 'text' ? { text } : { url, ...(table.trim() ? { table: table.trim() } : {}) };
@@ -266,6 +266,7 @@ function Result({
       <p role="status">
         <b>{dry ? t.import.dryDone : t.import.done}</b>{' '}
         {t.import.summary(count(result.create), count(result.skip), count(result.fail))}{' '}
+        {result.left ? <b>{t.import.left(count(result.left))} </b> : null}
         <span className="mute">
           {t.import.format}: {result.format}
         </span>
@@ -338,10 +339,13 @@ function ImportRow({
       </td>
       <td className="num mono">{String(item.source.highest)}</td>
       <td className="num mono">{item.source.step ?? '—'}</td>
-      <td className="num mono">{String(item.first_id)}</td>
-      <td className="num">{count(item.min_range)}</td>
+      <td className="num mono">{item.first_id || '—'}</td>
+      <td className="num">{item.min_range === null ? '—' : count(item.min_range)}</td>
       <td className="any">
         {item.problem && <span className="why">{item.problem}</span>}
+        {item.existing_next_id && (
+          <span className="small">{t.import.existing(item.existing_next_id)} </span>
+        )}
         {item.source.note && <span className="small">{item.source.note} </span>}
         {item.description && <LongText text={item.description} />}
       </td>

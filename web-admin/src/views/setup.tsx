@@ -1,6 +1,6 @@
 /** The first account: the link with the token stands in the log of the node. */
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { asProblem, call, type Problem } from '../api/client';
 import { getAccess, useSession } from '../api/session';
@@ -15,12 +15,19 @@ export default function SetupView() {
   const { adopt } = useSession();
   const [, go] = useLocation();
   const access = useQuery({ queryKey: ['access'], queryFn: getAccess });
-  const [token, setToken] = useState(() => {
-    const found = decodeURIComponent(window.location.hash.slice(1));
-    // Not to stay in the history of the browser.
-    if (found) window.history.replaceState(null, '', '/setup');
-    return found;
-  });
+  const [token, setToken] = useState(tokenInAddress);
+  useEffect(() => {
+    const take = () => {
+      const found = tokenInAddress();
+      if (found === '') return;
+      setToken(found);
+      // Not to stay in the history of the browser.
+      window.history.replaceState(null, '', '/setup');
+    };
+    take();
+    window.addEventListener('hashchange', take);
+    return () => window.removeEventListener('hashchange', take);
+  }, []);
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   const [again, setAgain] = useState('');
@@ -103,4 +110,14 @@ export default function SetupView() {
       )}
     </Alone>
   );
+}
+
+/** Behind the `#`, which is sent to nobody. */
+function tokenInAddress(): string {
+  const text = window.location.hash.slice(1);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

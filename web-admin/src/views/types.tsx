@@ -49,7 +49,8 @@ export function TypesView() {
     }
   }, [search]);
   const settled = useDeferredValue(wanted);
-  const attention = overview?.attention;
+  // Its list is new every two seconds; it counts only where it is asked for.
+  const attention = settled.show === 'attention' ? overview?.attention : undefined;
   const types = useMemo(
     () => (data ? select(data, settled, attention ?? []) : []),
     [data, settled, attention],

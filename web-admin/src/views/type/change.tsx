@@ -8,9 +8,9 @@ import { conflicts } from '../../lib/diff';
 import { changes, type Draft, draftOf, settingsIn, settingsOf } from '../../lib/draft';
 import { check, type Errors } from '../../lib/rules';
 import { hasIssued } from '../../lib/type-list';
-import { ActionProblem, Button, Notice } from '../../ui/basics';
+import { Button, Notice } from '../../ui/basics';
 import { FormDialog } from '../../ui/dialog';
-import { Diff } from '../../ui/diff';
+import { cut, Diff } from '../../ui/diff';
 import { useToast } from '../../ui/toast';
 import { BasicFields, LimitFields, OptionFields } from '../../ui/type-fields';
 import { staleType } from './small-actions';
@@ -145,6 +145,9 @@ function ConflictDialog({
   const t = useT();
   const before = settingsIn(base);
   const rows = conflicts(before, settingsIn(theirs), { ...before, ...mine });
+  // What both changed first: there one has to decide.
+  const sorted = [...rows].sort((a, b) => Number(b.clash) - Number(a.clash));
+  const shown = (text: string | null) => (text === null ? '—' : cut(text) || t.change.empty);
   const state = base.state === theirs.state ? null : t.change.stateNow(t.states[theirs.state]);
   return (
     <FormDialog
@@ -159,7 +162,7 @@ function ConflictDialog({
       <p role="alert">{t.change.conflict(base.version, theirs.version)}</p>
       {state && <Notice tone="warn">{state}</Notice>}
       <div className="scroll" tabIndex={0} role="group" aria-label={t.change.what}>
-        <table className="diff">
+        <table className="diff even">
           <thead>
             <tr>
               <th scope="col">{t.audit.field}</th>
@@ -169,14 +172,14 @@ function ConflictDialog({
             </tr>
           </thead>
           <tbody>
-            {rows.map((row) => (
+            {sorted.map((row) => (
               <tr key={row.path} className={row.clash ? 'clash' : undefined}>
                 <th scope="row">
                   {row.path} {row.clash && <span>⚠ {t.change.clash}</span>}
                 </th>
-                <td>{row.base ?? '—'}</td>
-                <td className={row.theirs === row.base ? undefined : 'is'}>{row.theirs ?? '—'}</td>
-                <td className={row.mine === row.base ? undefined : 'is'}>{row.mine ?? '—'}</td>
+                <td>{shown(row.base)}</td>
+                <td className={row.theirs === row.base ? undefined : 'is'}>{shown(row.theirs)}</td>
+                <td className={row.mine === row.base ? undefined : 'is'}>{shown(row.mine)}</td>
               </tr>
             ))}
           </tbody>
@@ -184,7 +187,6 @@ function ConflictDialog({
       </div>
       {rows.length === 0 && <p>{t.change.noDifference}</p>}
       <p className="hint">{t.change.choose}</p>
-      <ActionProblem problem={null} />
       <div className="row">
         <Button onClick={onReload}>{t.change.reload}</Button>
       </div>

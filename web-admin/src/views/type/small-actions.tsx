@@ -87,10 +87,12 @@ export function RotateDialog({ type, onClose }: Props) {
   );
 }
 
+/** Ids `start`, `start + step` …, below `end`. */
 interface Block {
   name: string;
   start: string;
   end: string;
+  step?: string | number;
   count: number | string;
 }
 
@@ -108,14 +110,16 @@ export function ReserveDialog({ type, onClose }: Props) {
         : undefined;
   const block = reserve.data;
   if (block) {
-    const last = String(big(block.end) - 1n);
+    const step = big(block.step ?? 1);
+    const last = String(big(block.start) + (big(block.count) - 1n) * step);
     return (
       <Dialog title={t.type.reserveTitle(type.name)} onClose={onClose}>
         <div className="stack">
-          <p role="status">{t.type.reserved(count(big(block.end) - big(block.start)))}</p>
+          <p role="status">{t.type.reserved(count(big(block.count)))}</p>
           <Code block>
             {block.start} … {last}
           </Code>
+          {step !== 1n && <p>{t.type.reservedStep(String(step))}</p>}
           <div className="row end">
             <CopyButton text={`${block.start} ${last}`} label={t.common.copy} />
             <Button kind="primary" onClick={onClose}>
