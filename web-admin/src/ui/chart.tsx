@@ -1,5 +1,5 @@
 /** A course over time, drawn by uPlot, with its numbers as a table beside it. */
-import { useComputedColorScheme } from '@mantine/core';
+import { Table, useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -137,28 +137,28 @@ export default function Chart({
       <details>
         <summary>{t.chart.table}</summary>
         <div className="scroll" tabIndex={0} role="group" aria-label={title}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t.common.time}</th>
-                <th scope="col" className="num">
+          <Table>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">{t.common.time}</Table.Th>
+                <Table.Th scope="col" className="num">
                   {title} ({unit})
-                </th>
-              </tr>
-            </thead>
-            <tbody>
+                </Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
               {at
                 .slice(from0)
                 .map((ms, index) => ({ ms, value: values[from0 + index] ?? null }))
                 .reverse()
                 .map(({ ms, value }) => (
-                  <tr key={ms}>
-                    <td>{dateTime(ms)}</td>
-                    <td className="num">{value === null ? '—' : short(value)}</td>
-                  </tr>
+                  <Table.Tr key={ms}>
+                    <Table.Td>{dateTime(ms)}</Table.Td>
+                    <Table.Td className="num">{value === null ? '—' : short(value)}</Table.Td>
+                  </Table.Tr>
                 ))}
-            </tbody>
-          </table>
+            </Table.Tbody>
+          </Table>
         </div>
       </details>
     </figure>

@@ -18,6 +18,7 @@ export const theme = createTheme({
   fontFamilyMonospace:
     'ui-monospace, "SFMono-Regular", "Cascadia Mono", "DejaVu Sans Mono", Menlo, monospace',
   fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '16px', xl: '20px' },
+  fontWeights: { regular: '400', medium: '500', bold: '600' },
   spacing: { xs: '8px', sm: '12px', md: '16px', lg: '20px', xl: '32px' },
   radius: { xs: '3px', sm: '6px', md: '8px', lg: '12px', xl: '24px' },
   headings: {

@@ -1,4 +1,5 @@
 /** Types from elsewhere, and all types as a file. */
+import { Table } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { address } from '../api/client';
@@ -272,27 +273,27 @@ function Result({
         </span>
       </p>
       <div className="scroll tall" tabIndex={0} role="group" aria-label={t.import.title}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t.common.name}</th>
-              <th scope="col">{t.common.state}</th>
-              <th scope="col" className="num">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.common.name}</Table.Th>
+              <Table.Th scope="col">{t.common.state}</Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.import.highest}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.import.step}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.form.first_id}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.form.min_range}
-              </th>
-              <th scope="col">{t.import.note}</th>
-            </tr>
-          </thead>
-          <tbody>
+              </Table.Th>
+              <Table.Th scope="col">{t.import.note}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {result.items.map((item) => (
               <ImportRow
                 key={item.name}
@@ -302,8 +303,8 @@ function Result({
                 toggle={toggle}
               />
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       </div>
     </>
   );
@@ -322,8 +323,8 @@ function ImportRow({
 }) {
   const t = useT();
   return (
-    <tr>
-      <th scope="row">
+    <Table.Tr>
+      <Table.Th scope="row">
         {dry && item.state === 'new' ? (
           <CheckField label={item.name} checked={on} onChange={() => toggle(item.name)} />
         ) : item.state === 'failed' ? (
@@ -333,22 +334,22 @@ function ImportRow({
             {item.name}
           </Link>
         )}
-      </th>
-      <td>
+      </Table.Th>
+      <Table.Td>
         <Badge tone={tone[item.state]}>{t.import.states[item.state]}</Badge>
-      </td>
-      <td className="num mono">{String(item.source.highest)}</td>
-      <td className="num mono">{item.source.step ?? '—'}</td>
-      <td className="num mono">{item.first_id || '—'}</td>
-      <td className="num">{item.min_range === null ? '—' : count(item.min_range)}</td>
-      <td className="any">
+      </Table.Td>
+      <Table.Td className="num mono">{String(item.source.highest)}</Table.Td>
+      <Table.Td className="num mono">{item.source.step ?? '—'}</Table.Td>
+      <Table.Td className="num mono">{item.first_id || '—'}</Table.Td>
+      <Table.Td className="num">{item.min_range === null ? '—' : count(item.min_range)}</Table.Td>
+      <Table.Td className="any">
         {item.problem && <span className="why">{item.problem}</span>}
         {item.existing_next_id && (
           <span className="small">{t.import.existing(item.existing_next_id)} </span>
         )}
         {item.source.note && <span className="small">{item.source.note} </span>}
         {item.description && <LongText text={item.description} />}
-      </td>
-    </tr>
+      </Table.Td>
+    </Table.Tr>
   );
 }

@@ -1,4 +1,5 @@
 /** One type: where it stands, how it got there, and what can be done about it. */
+import { Table } from '@mantine/core';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { asProblem } from '../../api/client';
@@ -303,32 +304,32 @@ function Ranges({ type }: { type: TypeDetail }) {
       {data?.items.length === 0 && <Empty>{t.type.noRanges}</Empty>}
       {data && data.items.length > 0 && (
         <div className="scroll" tabIndex={0} role="group" aria-label={t.type.ranges}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t.common.time}</th>
-                <th scope="col" className="num">
+          <Table>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">{t.common.time}</Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.gauge.start}
-                </th>
-                <th scope="col" className="num">
+                </Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.gauge.end}
-                </th>
-                <th scope="col" className="num">
+                </Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.preview.length}
-                </th>
-                <th scope="col">{t.type.owner}</th>
-              </tr>
-            </thead>
-            <tbody>
+                </Table.Th>
+                <Table.Th scope="col">{t.type.owner}</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
               {data.items.map((range) => (
-                <tr key={`${range.start} ${range.shard ?? ''} ${range.at_ms}`}>
-                  <td className="nowrap">
+                <Table.Tr key={`${range.start} ${range.shard ?? ''} ${range.at_ms}`}>
+                  <Table.Td className="nowrap">
                     <Time ms={range.at_ms} full />
-                  </td>
-                  <td className="num mono">{shown(range.start)}</td>
-                  <td className="num mono">{shown(String(big(range.end) - 1n))}</td>
-                  <td className="num">{count(big(range.end) - big(range.start))}</td>
-                  <td className="any">
+                  </Table.Td>
+                  <Table.Td className="num mono">{shown(range.start)}</Table.Td>
+                  <Table.Td className="num mono">{shown(String(big(range.end) - 1n))}</Table.Td>
+                  <Table.Td className="num">{count(big(range.end) - big(range.start))}</Table.Td>
+                  <Table.Td className="any">
                     {range.owner}
                     {range.instance !== null && (
                       <span className="mute"> · {instanceName(range.instance)}</span>
@@ -336,11 +337,11 @@ function Ranges({ type }: { type: TypeDetail }) {
                     {range.shard !== undefined && (
                       <span className="mute"> · {t.type.shard(range.shard)}</span>
                     )}
-                  </td>
-                </tr>
+                  </Table.Td>
+                </Table.Tr>
               ))}
-            </tbody>
-          </table>
+            </Table.Tbody>
+          </Table>
         </div>
       )}
     </Card>

@@ -1,5 +1,5 @@
 /** To another Redis instance: first what it would do, then do it; and back. */
-import { Progress } from '@mantine/core';
+import { Progress, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { get, type Problem, typePath } from '../../api/client';
@@ -123,22 +123,22 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
           {problem}
         </Notice>
       ))}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" />
-            <th scope="col">{t.common.name}</th>
-            <th scope="col">{t.common.state}</th>
-            <th scope="col" className="num">
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th scope="col" />
+            <Table.Th scope="col">{t.common.name}</Table.Th>
+            <Table.Th scope="col">{t.common.state}</Table.Th>
+            <Table.Th scope="col" className="num">
               {t.move.holds}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
           <PlaceRow label={t.move.from} place={plan.from} />
           <PlaceRow label={t.move.to} place={plan.to} />
-        </tbody>
-      </table>
+        </Table.Tbody>
+      </Table>
       <p>
         {plan.rest === 0 ? (
           t.move.nothingLeft
@@ -156,16 +156,16 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
 function PlaceRow({ label, place }: { label: string; place: Place }) {
   const t = useT();
   return (
-    <tr>
-      <td>{label}</td>
-      <th scope="row">{place.name}</th>
-      <td>
+    <Table.Tr>
+      <Table.Td>{label}</Table.Td>
+      <Table.Th scope="row">{place.name}</Table.Th>
+      <Table.Td>
         <Badge tone={place.reachable ? 'ok' : 'bad'}>
           {place.reachable ? t.common.answers : t.common.down}
         </Badge>
-      </td>
-      <td className="num">{place.dispatcher ? count(place.dispatcher.left) : '—'}</td>
-    </tr>
+      </Table.Td>
+      <Table.Td className="num">{place.dispatcher ? count(place.dispatcher.left) : '—'}</Table.Td>
+    </Table.Tr>
   );
 }
 
