@@ -37,6 +37,8 @@ export function Dialog({
       closeOnEscape={!busy}
       closeOnClickOutside={false}
       returnFocus={false}
+      // Not a banner of the page, as a <header> would be.
+      attributes={{ header: { role: 'presentation' } }}
       closeButtonProps={{ 'aria-label': t.common.close, disabled: busy ?? false }}
     >
       {children}

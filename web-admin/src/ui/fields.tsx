@@ -233,7 +233,6 @@ export function FileField({
     <FileInput
       {...common({ label })}
       accept={accept}
-      clearable
       placeholder={accept.replaceAll(',', ' ')}
       onChange={onChange}
     />

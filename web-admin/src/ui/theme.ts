@@ -74,8 +74,8 @@ export const theme = createTheme({
       // Scrolling is locked by style.css: the library would inject a <style> for it.
       defaultProps: { lockScroll: false, radius: 'md', transitionProps: { duration: 120 } },
     },
-    // The portals of lists within dialogs stay above them.
-    Combobox: { defaultProps: { shadow: 'md' } },
+    // Lists stay where their input is, so that they belong to its landmark and its dialog.
+    Combobox: { defaultProps: { shadow: 'md', withinPortal: false } },
   },
 });
 

@@ -1,6 +1,7 @@
 /** Short words about what was done. Problems stand where they belong, not here. */
 import { Notifications, notifications } from '@mantine/notifications';
 import type { ReactNode } from 'react';
+import { useT } from '../i18n';
 import { Icon } from './icons';
 
 export function ToastProvider({ children }: { children: ReactNode }) {
@@ -12,9 +13,16 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   );
 }
 
-const show = (message: string) => {
-  // Announced without interrupting what is being read.
-  notifications.show({ message, color: 'green', icon: <Icon name="ok" />, role: 'status' });
-};
-
-export const useToast = (): ((text: string) => void) => show;
+/** Shows a sentence for some seconds; announced without interrupting what is being read. */
+export function useToast(): (text: string) => void {
+  const t = useT();
+  return (message) => {
+    notifications.show({
+      message,
+      color: 'green',
+      icon: <Icon name="ok" />,
+      role: 'status',
+      closeButtonProps: { 'aria-label': t.common.close },
+    });
+  };
+}
