@@ -1,6 +1,6 @@
 /** The first account: the link with the token stands in the log of the node. */
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useLayoutEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { asProblem, call, type Problem } from '../api/client';
 import { getAccess, useSession } from '../api/session';
@@ -16,7 +16,8 @@ export default function SetupView() {
   const [, go] = useLocation();
   const access = useQuery({ queryKey: ['access'], queryFn: getAccess });
   const [token, setToken] = useState(tokenInAddress);
-  useEffect(() => {
+  // Before it is painted: nobody sees the token in the address.
+  useLayoutEffect(() => {
     const take = () => {
       const found = tokenInAddress();
       if (found === '') return;
