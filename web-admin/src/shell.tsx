@@ -167,7 +167,10 @@ function Updated() {
 function Preferences() {
   const { t, language, setLanguage } = useI18n();
   const { session, logout } = useSession();
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const { colorScheme, setColorScheme } = useMantineColorScheme({
+    // To stop them, the library would inject a <style>, which the policy forbids.
+    keepTransitions: true,
+  });
   const toast = useToast();
   return (
     <aside className="prefs" aria-label={t.app.prefs}>

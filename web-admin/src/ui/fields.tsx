@@ -88,7 +88,7 @@ export function SuggestField({
       {...other}
       data={options}
       limit={50}
-      maxDropdownHeight={240}
+      withScrollArea={false}
       autoComplete="off"
       spellCheck={false}
     />
@@ -153,6 +153,7 @@ export function SelectField<T extends string>({
       searchable
       allowDeselect={false}
       checkIconPosition="right"
+      withScrollArea={false}
       data={data}
       value={value}
       onChange={(chosen) => onChange((chosen ?? '') as T)}

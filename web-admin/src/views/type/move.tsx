@@ -126,7 +126,7 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
       <Table>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th scope="col" />
+            <Table.Td />
             <Table.Th scope="col">{t.common.name}</Table.Th>
             <Table.Th scope="col">{t.common.state}</Table.Th>
             <Table.Th scope="col" className="num">
