@@ -154,6 +154,9 @@ export function SelectField<T extends string>({
       allowDeselect={false}
       checkIconPosition="right"
       withScrollArea={false}
+      // What is typed replaces what is chosen.
+      onFocus={(event) => event.currentTarget.select()}
+      onClick={(event) => event.currentTarget.select()}
       data={data}
       value={value}
       onChange={(chosen) => onChange((chosen ?? '') as T)}
