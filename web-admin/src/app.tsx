@@ -4,7 +4,7 @@ import { Redirect, Route, Switch, useLocation } from 'wouter';
 import { useSession } from './api/session';
 import { useT } from './i18n';
 import { Shell } from './shell';
-import { Button, Empty, Loading, ProblemBox, Title } from './ui/basics';
+import { Button, Empty, Loading, Notice, ProblemBox, Title } from './ui/basics';
 import { Dialog } from './ui/dialog';
 import { LoginForm, LoginView } from './views/login';
 import { OverviewView } from './views/overview';
@@ -123,14 +123,17 @@ function Broken({ error }: { error: Error }) {
   // A part of the page that is gone: the node has a newer page.
   useEffect(() => console.error(error), [error]);
   return (
-    <div className="problem" role="alert">
-      <div className="grow">
-        <p>{t.app.broken}</p>
-        <p className="small">{error.message}</p>
-      </div>
-      <Button icon="retry" onClick={() => window.location.reload()}>
-        {t.app.reload}
-      </Button>
-    </div>
+    <Notice
+      tone="bad"
+      role="alert"
+      actions={
+        <Button icon="retry" onClick={() => window.location.reload()}>
+          {t.app.reload}
+        </Button>
+      }
+    >
+      <p>{t.app.broken}</p>
+      <p className="small">{error.message}</p>
+    </Notice>
   );
 }

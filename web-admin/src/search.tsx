@@ -1,6 +1,7 @@
 /** Jumps to a type: `/` leads here, arrows choose, Enter goes. */
+import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { get } from './api/client';
 import type { List, TypeRecord } from './api/types';
@@ -12,11 +13,9 @@ const SHOWN = 8;
 
 export function Search() {
   const t = useT();
-  const id = useId();
   const [, go] = useLocation();
   const [text, setText] = useState('');
-  const [open, setOpen] = useState(false);
-  const [at, setAt] = useState(0);
+  const list = useCombobox({ onDropdownClose: () => list.resetSelectedOption() });
   const input = useRef<HTMLInputElement>(null);
   const wanted = useDebounced(text.trim(), 150);
   const { data, isFetching } = useQuery({
@@ -33,7 +32,7 @@ export function Search() {
       const target = event.target as HTMLElement;
       const typing = target.closest('input, textarea, select, [contenteditable]') !== null;
       if (event.key !== '/' || typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (document.querySelector('dialog[open]')) return;
+      if (document.querySelector('[role=dialog]')) return;
       event.preventDefault();
       input.current?.focus();
       input.current?.select();
@@ -42,90 +41,61 @@ export function Search() {
     return () => document.removeEventListener('keydown', key);
   }, []);
 
-  const choose = (name: string | undefined) => {
-    if (name === undefined) return;
+  // Enter takes the first one found.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when another list has come
+  useEffect(() => void list.selectFirstOption(), [data]);
+
+  const choose = (name: string) => {
     setText('');
-    setOpen(false);
+    list.closeDropdown();
     input.current?.blur();
     go(`/types/${encodeURIComponent(name)}`);
   };
-  const key = (event: KeyboardEvent) => {
-    if (event.key === 'ArrowDown') setAt(Math.min(at + 1, found.length - 1));
-    else if (event.key === 'ArrowUp') setAt(Math.max(at - 1, 0));
-    else if (event.key === 'Enter') {
-      // A name typed in full counts before the list has come.
-      choose(found.find((each) => each.name === text.trim())?.name ?? found[at]?.name);
-    } else if (event.key === 'Escape') {
-      if (open && text !== '') setOpen(false);
-      else input.current?.blur();
-    } else return;
-    event.preventDefault();
-  };
-  const showing = open && wanted !== '';
   return (
     <div className="search" role="search">
-      <Icon name="search" />
-      <input
-        ref={input}
-        type="search"
-        role="combobox"
-        aria-label={t.search.label}
-        aria-expanded={showing}
-        aria-controls={`${id}-list`}
-        aria-autocomplete="list"
-        aria-activedescendant={showing && found[at] ? `${id}-${at}` : undefined}
-        placeholder={t.search.placeholder}
-        autoComplete="off"
-        spellCheck={false}
-        value={text}
-        onChange={(event) => {
-          setText(event.target.value);
-          setOpen(true);
-          setAt(0);
-        }}
-        onFocus={() => setOpen(true)}
-        onBlur={() => setOpen(false)}
-        onKeyDown={key}
-      />
-      <span className="key" aria-hidden="true">
-        /
-      </span>
-      <div
-        id={`${id}-list`}
-        role="listbox"
-        aria-label={t.search.found}
-        className="found"
-        hidden={!showing}
-      >
-        {found.map((type, index) => (
-          <div
-            key={type.name}
-            id={`${id}-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === at}
-            // Before the blur, which closes the list.
-            onPointerDown={(event) => {
-              event.preventDefault();
-              choose(type.name);
+      <Combobox store={list} onOptionSubmit={choose}>
+        <Combobox.Target>
+          <TextInput
+            ref={input}
+            type="search"
+            size="xs"
+            aria-label={t.search.label}
+            placeholder={t.search.placeholder}
+            autoComplete="off"
+            spellCheck={false}
+            leftSection={<Icon name="search" />}
+            rightSection={<Kbd aria-hidden="true">/</Kbd>}
+            rightSectionPointerEvents="none"
+            value={text}
+            onChange={(event) => {
+              setText(event.currentTarget.value);
+              list.openDropdown();
             }}
-          >
-            <span className="cut">{type.name}</span>
-            <small>{t.modes[type.mode].name}</small>
-          </div>
-        ))}
-        {showing && found.length === 0 && (
-          <div
-            role="option"
-            className="nothing"
-            aria-selected={false}
-            aria-disabled="true"
-            tabIndex={-1}
-          >
-            {isFetching ? t.common.loading : t.search.nothing}
-          </div>
-        )}
-      </div>
+            onFocus={() => list.openDropdown()}
+            onBlur={() => list.closeDropdown()}
+            onKeyDown={(event) => {
+              // A name typed in full counts before the list has come.
+              const typed = found.find((each) => each.name === text.trim())?.name;
+              if (event.key === 'Enter' && typed !== undefined) {
+                event.preventDefault();
+                choose(typed);
+              } else if (event.key === 'Escape' && !list.dropdownOpened) input.current?.blur();
+            }}
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown hidden={wanted === ''}>
+          <Combobox.Options aria-label={t.search.found}>
+            {found.map((type) => (
+              <Combobox.Option key={type.name} value={type.name} className="found">
+                <span className="cut">{type.name}</span> <small>{t.modes[type.mode].name}</small>
+              </Combobox.Option>
+            ))}
+            {found.length === 0 && (
+              <Combobox.Empty>{isFetching ? t.common.loading : t.search.nothing}</Combobox.Empty>
+            )}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
     </div>
   );
 }

@@ -1,4 +1,5 @@
 /** What is around every view: where to go, search, who am I, and how fresh all of it is. */
+import { Burger, NavLink, useMantineColorScheme } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { STALE_AFTER_MS } from './api/live';
@@ -6,9 +7,10 @@ import { live, useLive, useOverview } from './api/queries';
 import { useSession } from './api/session';
 import { LANGUAGES, type Language, useI18n, useT } from './i18n';
 import { duration } from './lib/format';
-import { applyScheme, SCHEMES, type Scheme, storedScheme } from './lib/scheme';
+import { SCHEMES, type Scheme } from './lib/scheme';
 import { Search } from './search';
-import { Button, useNow } from './ui/basics';
+import { Badge, Button, Notice, TextButton, useNow } from './ui/basics';
+import { SelectField } from './ui/fields';
 import { Icon, type IconName } from './ui/icons';
 import { useToast } from './ui/toast';
 
@@ -41,10 +43,10 @@ export function Shell({ children }: { children: ReactNode }) {
         {t.app.skip}
       </a>
       <header className="top">
-        <Button
-          kind="quiet"
-          icon={menu ? 'close' : 'menu'}
+        <Burger
           className="menu-button"
+          size="sm"
+          opened={menu}
           aria-label={t.app.menu}
           aria-expanded={menu}
           aria-controls="side"
@@ -61,16 +63,16 @@ export function Shell({ children }: { children: ReactNode }) {
           {PLACES.map(({ path: to, icon, key }) => {
             const here = to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
             return (
-              <Link
+              <NavLink
                 key={to}
+                component={Link}
                 href={to}
-                className={here ? 'on' : ''}
+                active={here}
                 aria-current={here ? 'page' : undefined}
-              >
-                <Icon name={icon} />
-                {t.nav[key]}
-                {key === 'overview' && <AttentionCount />}
-              </Link>
+                label={t.nav[key]}
+                leftSection={<Icon name={icon} size={18} />}
+                rightSection={key === 'overview' && <AttentionCount />}
+              />
             );
           })}
         </nav>
@@ -91,13 +93,10 @@ function AttentionCount() {
   if (urgent.length === 0) return null;
   const critical = urgent.some((each) => each.severity === 'critical');
   return (
-    <span
-      className={`count ${critical ? 'bad' : 'warn'}`}
-      title={t.app.needAttention(urgent.length)}
-    >
+    <Badge tone={critical ? 'bad' : 'warn'} plain title={t.app.needAttention(urgent.length)}>
       {urgent.length}
       <span className="hidden"> {t.app.needAttention(urgent.length)}</span>
-    </span>
+    </Badge>
   );
 }
 
@@ -134,11 +133,7 @@ function Freshness() {
         {old ? t.live.isOld : text}
       </span>
       <span aria-hidden="true">{text}</span>
-      {link === 'broken' && (
-        <button type="button" className="link" onClick={() => live.retryNow()}>
-          {t.live.now}
-        </button>
-      )}
+      {link === 'broken' && <TextButton onClick={() => live.retryNow()}>{t.live.now}</TextButton>}
       <span className="node mute" title={t.live.node}>
         {node ?? data?.node ?? ''}
       </span>
@@ -156,50 +151,41 @@ function Updated() {
   }, [first, version]);
   if (version === null || first === null || version === first) return null;
   return (
-    <div className="notice" role="status">
-      <Icon name="info" />
-      <p className="grow">{t.app.updated(version)}</p>
-      <Button icon="retry" onClick={() => window.location.reload()}>
-        {t.app.reload}
-      </Button>
-    </div>
+    <Notice
+      role="status"
+      actions={
+        <Button icon="retry" onClick={() => window.location.reload()}>
+          {t.app.reload}
+        </Button>
+      }
+    >
+      {t.app.updated(version)}
+    </Notice>
   );
 }
 
 function Preferences() {
   const { t, language, setLanguage } = useI18n();
   const { session, logout } = useSession();
-  const [scheme, setScheme] = useState<Scheme>(storedScheme);
+  const { colorScheme, setColorScheme } = useMantineColorScheme({
+    // To stop them, the library would inject a <style>, which the policy forbids.
+    keepTransitions: true,
+  });
   const toast = useToast();
   return (
     <aside className="prefs" aria-label={t.app.prefs}>
-      <label>
-        <span>{t.app.language}</span>
-        <select value={language} onChange={(event) => setLanguage(event.target.value as Language)}>
-          {Object.entries(LANGUAGES).map(([code, name]) => (
-            <option key={code} value={code}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span>{t.app.scheme}</span>
-        <select
-          value={scheme}
-          onChange={(event) => {
-            const next = event.target.value as Scheme;
-            setScheme(next);
-            applyScheme(next);
-          }}
-        >
-          {SCHEMES.map((each) => (
-            <option key={each} value={each}>
-              {t.app.schemes[each]}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label={t.app.language}
+        value={language}
+        onChange={setLanguage}
+        options={Object.entries(LANGUAGES) as [Language, string][]}
+      />
+      <SelectField
+        label={t.app.scheme}
+        value={colorScheme as Scheme}
+        onChange={setColorScheme}
+        options={SCHEMES.map((each) => [each, t.app.schemes[each]] as const)}
+      />
       {session && (
         <div className="me">
           <Link href="/access" title={t.app.me}>

@@ -41,6 +41,32 @@ const WAYS = {
     assert.equal(new URL(page.url()).pathname, '/audit');
   },
 
+  async 'switches the colours, keeps them, and goes by keyboard'() {
+    const scheme = () =>
+      page.evaluate(() => document.documentElement.dataset.mantineColorScheme ?? '');
+    await field('Colours').selectOption('dark');
+    assert.equal(await scheme(), 'dark');
+    await page.reload();
+    await field('Colours').waitFor();
+    assert.equal(await scheme(), 'dark');
+    await field('Colours').selectOption('auto');
+    assert.equal(await scheme(), 'light');
+    // A list that finds by typing; and a dialog that gives the focus back.
+    await page.getByRole('combobox', { name: 'Action' }).click();
+    await page.keyboard.type('retire');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByText('state', { exact: true }).first().waitFor();
+    assert.equal(await page.getByText('max_range, options.format').count(), 0);
+    await page.goto(`${fake.url}/access`);
+    await button('New account').press('Enter');
+    for (let i = 0; i < 12; i += 1) await page.keyboard.press('Tab');
+    assert.ok(await page.evaluate(() => document.activeElement.closest('[role=dialog]') !== null));
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'New account');
+  },
+
   async 'finds one of 10 000 types, by search and by slash'() {
     await page.getByRole('link', { name: 'Id types' }).click();
     await page.getByText('10\u202f000 types').waitFor();

@@ -1,11 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useDebouncedValue } from '@mantine/hooks';
 
 /** `value`, once it has not changed for `ms`. */
-export function useDebounced<T>(value: T, ms: number): T {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), ms);
-    return () => clearTimeout(timer);
-  }, [value, ms]);
-  return settled;
-}
+export const useDebounced = <T>(value: T, ms: number): T => useDebouncedValue(value, ms)[0];

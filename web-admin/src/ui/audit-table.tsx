@@ -1,42 +1,43 @@
 /** Rows of the audit log; what changed opens below a row. */
+import { Table } from '@mantine/core';
 import { Fragment, useState } from 'react';
 import { Link } from 'wouter';
 import type { AuditEntry } from '../api/types';
 import { useT } from '../i18n';
 import { differences } from '../lib/diff';
-import { Time } from './basics';
+import { TextButton, Time } from './basics';
 import { Diff } from './diff';
 
 export function AuditTable({ items, subject }: { items: AuditEntry[]; subject: boolean }) {
   const t = useT();
   const [open, setOpen] = useState<number | null>(null);
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">{t.common.time}</th>
-          <th scope="col">{t.audit.actor}</th>
-          <th scope="col">{t.audit.action}</th>
-          {subject && <th scope="col">{t.audit.subject}</th>}
-          <th scope="col">{t.audit.what}</th>
-        </tr>
-      </thead>
-      <tbody>
+    <Table>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th scope="col">{t.common.time}</Table.Th>
+          <Table.Th scope="col">{t.audit.actor}</Table.Th>
+          <Table.Th scope="col">{t.audit.action}</Table.Th>
+          {subject && <Table.Th scope="col">{t.audit.subject}</Table.Th>}
+          <Table.Th scope="col">{t.audit.what}</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
         {items.map((entry) => {
           const rows = differences(entry.before, entry.after);
           const shown = open === entry.seq;
           return (
             <Fragment key={entry.seq}>
-              <tr>
-                <td className="nowrap">
+              <Table.Tr>
+                <Table.Td className="nowrap">
                   <Time ms={entry.at_ms} full />
-                </td>
-                <td className="any">{entry.actor}</td>
-                <td>
+                </Table.Td>
+                <Table.Td className="any">{entry.actor}</Table.Td>
+                <Table.Td>
                   {t.audit.actions[entry.action as keyof typeof t.audit.actions] ?? entry.action}
-                </td>
+                </Table.Td>
                 {subject && (
-                  <td className="any">
+                  <Table.Td className="any">
                     {isType(entry) ? (
                       <Link href={`/types/${encodeURIComponent(entry.subject)}`}>
                         {entry.subject}
@@ -44,37 +45,35 @@ export function AuditTable({ items, subject }: { items: AuditEntry[]; subject: b
                     ) : (
                       entry.subject
                     )}
-                  </td>
+                  </Table.Td>
                 )}
-                <td className="any">
+                <Table.Td className="any">
                   {rows.length === 0 ? (
                     <span className="mute">—</span>
                   ) : (
-                    <button
-                      type="button"
-                      className="link"
+                    <TextButton
                       aria-expanded={shown}
                       onClick={() => setOpen(shown ? null : entry.seq)}
                     >
                       {entry.before === null
                         ? t.audit.settings(rows.length)
                         : summary(rows.map((row) => row.path))}
-                    </button>
+                    </TextButton>
                   )}
-                </td>
-              </tr>
+                </Table.Td>
+              </Table.Tr>
               {shown && (
-                <tr>
-                  <td colSpan={subject ? 5 : 4}>
+                <Table.Tr>
+                  <Table.Td colSpan={subject ? 5 : 4}>
                     <Diff before={entry.before} after={entry.after} />
-                  </td>
-                </tr>
+                  </Table.Td>
+                </Table.Tr>
               )}
             </Fragment>
           );
         })}
-      </tbody>
-    </table>
+      </Table.Tbody>
+    </Table>
   );
 }
 

@@ -1,6 +1,18 @@
-/** The small parts that every view is made of. */
+/** The small parts that every view is made of, on top of Mantine. */
 import {
-  type ButtonHTMLAttributes,
+  ActionIcon,
+  Alert,
+  Anchor,
+  Title as Heading,
+  Loader,
+  Badge as MantineBadge,
+  Button as MantineButton,
+  Paper,
+  Text,
+  Tooltip,
+} from '@mantine/core';
+import {
+  type MouseEvent,
   type ReactNode,
   useEffect,
   useId,
@@ -8,59 +20,182 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react';
+import { Link } from 'wouter';
 import { asProblem, type Problem } from '../api/client';
 import { useT } from '../i18n';
 import { serverNow } from '../lib/clock';
 import { dateTime, duration, iso, when } from '../lib/format';
 import { Icon, type IconName } from './icons';
 
-interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  kind?: 'primary' | 'danger' | 'plain' | 'quiet';
+const kinds = {
+  primary: { variant: 'filled' },
+  danger: { variant: 'light', color: 'red' },
+  plain: { variant: 'default' },
+  quiet: { variant: 'subtle', color: 'gray' },
+} as const;
+
+interface ButtonProps {
+  kind?: keyof typeof kinds;
   icon?: IconName;
-  busy?: boolean;
+  busy?: boolean | undefined;
+  disabled?: boolean;
+  /** Why it is disabled, or what it does: a tooltip. */
+  title?: string | undefined;
+  type?: 'button' | 'submit';
+  className?: string;
+  children?: ReactNode;
+  onClick?: (() => void) | undefined;
+  'aria-label'?: string | undefined;
+  'aria-expanded'?: boolean;
+  'aria-controls'?: string;
+  'aria-pressed'?: boolean;
 }
 
-/** A button. While `busy` it stays focused and does nothing. */
-export function Button({ kind = 'plain', icon, busy, children, className, ...rest }: ButtonProps) {
-  const { onClick, ...other } = rest;
-  return (
-    <button
-      type="button"
-      {...other}
-      className={`btn ${kind} ${className ?? ''}`}
-      aria-busy={busy || undefined}
-      aria-disabled={busy || undefined}
-      onClick={(event) => {
-        if (busy) event.preventDefault();
-        else onClick?.(event);
-      }}
-    >
-      {icon && <Icon name={icon} />}
+/**
+ * A button. While `busy` it stays focused and does nothing; while disabled with a `title` it
+ * can be focused too, so that everybody learns why.
+ */
+export function Button({
+  kind = 'plain',
+  icon,
+  busy,
+  disabled,
+  title,
+  type = 'button',
+  className,
+  children,
+  onClick,
+  ...aria
+}: ButtonProps) {
+  const off = busy || disabled;
+  const explained = title !== undefined && disabled;
+  const common = {
+    ...kinds[kind],
+    ...aria,
+    type,
+    className,
+    disabled: disabled && !explained,
+    'data-disabled': explained || undefined,
+    'aria-busy': busy || undefined,
+    'aria-disabled': off || undefined,
+    onClick: (event: MouseEvent) => {
+      if (off) event.preventDefault();
+      else onClick?.();
+    },
+  };
+  const section = busy ? <Loader size={14} color="currentColor" /> : icon && <Icon name={icon} />;
+  const button = children ? (
+    <MantineButton {...common} size="xs" leftSection={section}>
       {children}
-    </button>
+    </MantineButton>
+  ) : (
+    <ActionIcon {...common} size={30}>
+      {section}
+    </ActionIcon>
+  );
+  return title === undefined ? button : <Tooltip label={title}>{button}</Tooltip>;
+}
+
+/** A link that looks like a button: to another view, or, with `download`, to a file. */
+export function LinkButton({
+  href,
+  kind = 'plain',
+  icon,
+  download,
+  children,
+}: {
+  href: string;
+  kind?: keyof typeof kinds;
+  icon?: IconName;
+  download?: boolean;
+  children: ReactNode;
+}) {
+  const common = { ...kinds[kind], size: 'xs', leftSection: icon && <Icon name={icon} /> };
+  return download ? (
+    <MantineButton {...common} component="a" href={href} download>
+      {children}
+    </MantineButton>
+  ) : (
+    <MantineButton {...common} component={Link} href={href}>
+      {children}
+    </MantineButton>
+  );
+}
+
+/** What looks like a link, but stays where one is. */
+export function TextButton({
+  onClick,
+  children,
+  ...aria
+}: {
+  onClick(): void;
+  children: ReactNode;
+  'aria-expanded'?: boolean;
+}) {
+  return (
+    <Anchor component="button" type="button" inherit {...aria} onClick={onClick}>
+      {children}
+    </Anchor>
   );
 }
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'info' | 'mute';
 
+const toneColor = { ok: 'green', warn: 'yellow', bad: 'red', info: 'blue', mute: 'gray' } as const;
 const toneIcon: Partial<Record<Tone, IconName>> = { ok: 'ok', warn: 'alert', bad: 'down' };
 
-/** A state in a word. Never by colour alone: it has an icon and a text. */
+/** A state in a word. Never by colour alone: it has an icon (unless `plain`) and a text. */
 export function Badge({
   tone,
   children,
   title,
+  plain,
 }: {
   tone: Tone;
   children: ReactNode;
   title?: string;
+  plain?: boolean;
 }) {
-  const icon = toneIcon[tone];
+  const icon = plain ? undefined : toneIcon[tone];
   return (
-    <span className={`badge ${tone}`} title={title}>
-      {icon && <Icon name={icon} />}
+    <MantineBadge
+      component="span"
+      variant="light"
+      color={toneColor[tone]}
+      tt="none"
+      title={title}
+      leftSection={icon && <Icon name={icon} size={12} />}
+    >
       {children}
-    </span>
+    </MantineBadge>
+  );
+}
+
+/** A few sentences that should not be missed. `alert` interrupts, `status` is read when it is time. */
+export function Notice({
+  tone = 'info',
+  role = 'note',
+  actions,
+  children,
+}: {
+  tone?: 'info' | 'warn' | 'bad' | 'ok';
+  role?: 'note' | 'status' | 'alert';
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  return (
+    <Alert
+      className="notice"
+      variant="light"
+      color={toneColor[tone]}
+      role={role}
+      icon={<Icon name={tone === 'info' ? 'info' : tone === 'ok' ? 'ok' : 'alert'} size={18} />}
+    >
+      <div className="row">
+        <div className="grow">{children}</div>
+        {actions}
+      </div>
+    </Alert>
   );
 }
 
@@ -79,13 +214,21 @@ export function Card({
 }) {
   const id = useId();
   return (
-    <section className={`card ${className ?? ''}`} aria-labelledby={id}>
+    <Paper
+      component="section"
+      withBorder
+      radius="md"
+      className={`card ${className ?? ''}`}
+      aria-labelledby={id}
+    >
       <header>
-        <h2 id={id}>{title}</h2>
+        <Heading order={2} id={id}>
+          {title}
+        </Heading>
         {actions && <div className="row">{actions}</div>}
       </header>
       {flush ? <Flush label={id}>{children}</Flush> : <div className="body">{children}</div>}
-    </section>
+    </Paper>
   );
 }
 
@@ -127,8 +270,12 @@ export function Title({
   return (
     <div className="title">
       <div className="grow">
-        <h1>{children}</h1>
-        {sub && <p className="sub">{sub}</p>}
+        <Heading order={1}>{children}</Heading>
+        {sub && (
+          <Text c="dimmed" component="p">
+            {sub}
+          </Text>
+        )}
       </div>
       {actions && <div className="row">{actions}</div>}
     </div>
@@ -141,23 +288,26 @@ export function ProblemBox({ error, retry }: { error: unknown; retry?: (() => vo
   const problem = asProblem(error);
   const after = problem.retryAfter;
   return (
-    <div className="problem" role="alert">
-      <Icon name="alert" />
-      <div className="grow">
-        <p>
-          {problem.code === 'NETWORK' ? t.problem.network : problem.detail}{' '}
-          <code className="mute">{problem.code}</code>
-        </p>
-        {problem.retriable && after !== null && (
-          <p className="small">{t.problem.after(duration(after, t.units))}</p>
-        )}
-      </div>
-      {retry && (problem.retriable || problem.status === 0) && (
-        <Button icon="retry" onClick={retry}>
-          {t.common.retry}
-        </Button>
+    <Notice
+      tone="bad"
+      role="alert"
+      actions={
+        retry &&
+        (problem.retriable || problem.status === 0) && (
+          <Button icon="retry" onClick={retry}>
+            {t.common.retry}
+          </Button>
+        )
+      }
+    >
+      <p>
+        {problem.code === 'NETWORK' ? t.problem.network : problem.detail}{' '}
+        <code className="mute">{problem.code}</code>
+      </p>
+      {problem.retriable && after !== null && (
+        <p className="small">{t.problem.after(duration(after, t.units))}</p>
       )}
-    </div>
+    </Notice>
   );
 }
 
@@ -177,7 +327,7 @@ export function Loading() {
   const t = useT();
   return (
     <p className="loading" role="status">
-      {t.common.loading}
+      <Loader size={16} color="gray" aria-hidden="true" /> {t.common.loading}
     </p>
   );
 }
@@ -269,7 +419,7 @@ async function copyText(text: string): Promise<void> {
   }
   const area = document.createElement('textarea');
   area.value = text;
-  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  (document.querySelector('[role=dialog]') ?? document.body).append(area);
   area.select();
   document.execCommand('copy');
   area.remove();
@@ -286,9 +436,9 @@ export function LongText({ text }: { text: string }) {
         {long && !open ? text.slice(0, 300) : text}
       </span>
       {long && (
-        <button type="button" className="link" onClick={() => setOpen(!open)}>
+        <TextButton onClick={() => setOpen(!open)}>
           {open ? t.common.less : t.common.more}
-        </button>
+        </TextButton>
       )}
     </>
   );

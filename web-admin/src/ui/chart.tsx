@@ -1,4 +1,5 @@
 /** A course over time, drawn by uPlot, with its numbers as a table beside it. */
+import { Table, useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -32,6 +33,7 @@ export default function Chart({
   height = 150,
 }: ChartProps) {
   const t = useT();
+  const scheme = useComputedColorScheme('light');
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const pointed = useRef<HTMLParagraphElement>(null);
@@ -41,6 +43,7 @@ export default function Chart({
   span.current = [(from ?? at[0] ?? 0) / 1000, (to ?? at.at(-1) ?? 1) / 1000];
 
   // A chart is made once a scheme, a width and a kind; its data go in below.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: colours are read from the scheme
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
@@ -106,17 +109,12 @@ export default function Chart({
       plot.current?.setSize({ width: Math.max(80, element.clientWidth), height });
     });
     resize.observe(element);
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    window.addEventListener('schemechange', make);
-    dark.addEventListener('change', make);
     return () => {
       resize.disconnect();
-      window.removeEventListener('schemechange', make);
-      dark.removeEventListener('change', make);
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [kind, unit, height]);
+  }, [kind, unit, height, scheme]);
 
   useEffect(() => {
     plot.current?.setData(aligned({ at, values }));
@@ -139,28 +137,28 @@ export default function Chart({
       <details>
         <summary>{t.chart.table}</summary>
         <div className="scroll" tabIndex={0} role="group" aria-label={title}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t.common.time}</th>
-                <th scope="col" className="num">
+          <Table>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">{t.common.time}</Table.Th>
+                <Table.Th scope="col" className="num">
                   {title} ({unit})
-                </th>
-              </tr>
-            </thead>
-            <tbody>
+                </Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
               {at
                 .slice(from0)
                 .map((ms, index) => ({ ms, value: values[from0 + index] ?? null }))
                 .reverse()
                 .map(({ ms, value }) => (
-                  <tr key={ms}>
-                    <td>{dateTime(ms)}</td>
-                    <td className="num">{value === null ? '—' : short(value)}</td>
-                  </tr>
+                  <Table.Tr key={ms}>
+                    <Table.Td>{dateTime(ms)}</Table.Td>
+                    <Table.Td className="num">{value === null ? '—' : short(value)}</Table.Td>
+                  </Table.Tr>
                 ))}
-            </tbody>
-          </table>
+            </Table.Tbody>
+          </Table>
         </div>
       </details>
     </figure>

@@ -1,10 +1,10 @@
-/** Dialogs: the browser's own, so focus, Escape and inert surroundings come with it. */
-import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+/** Dialogs of Mantine: the focus stays within, Escape closes, the page behind does not scroll. */
+import { Modal } from '@mantine/core';
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Problem } from '../api/client';
 import { useT } from '../i18n';
 import { ActionProblem, Button } from './basics';
 import { TextField } from './fields';
-import { Icon } from './icons';
 
 export function Dialog({
   title,
@@ -20,37 +20,29 @@ export function Dialog({
   children: ReactNode;
 }) {
   const t = useT();
-  const id = useId();
-  const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const dialog = ref.current;
-    if (dialog && !dialog.open) dialog.showModal();
-    return () => dialog?.close();
-  }, []);
+  // A dialog goes by not being rendered any more; the focus goes back to where it came from.
+  const before = useRef(document.activeElement);
+  useEffect(
+    () => () => {
+      if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true });
+    },
+    [],
+  );
   return (
-    <dialog
-      ref={ref}
-      className={wide ? 'wide' : undefined}
-      aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault();
-        if (!busy) onClose();
-      }}
+    <Modal
+      opened
+      title={title}
+      onClose={onClose}
+      size={wide ? 880 : 560}
+      closeOnEscape={!busy}
+      closeOnClickOutside={false}
+      returnFocus={false}
+      // Not a banner of the page, as a <header> would be.
+      attributes={{ header: { role: 'presentation' } }}
+      closeButtonProps={{ 'aria-label': t.common.close, disabled: busy ?? false }}
     >
-      <header>
-        <h2 id={id}>{title}</h2>
-        <button
-          type="button"
-          className="btn quiet"
-          aria-label={t.common.close}
-          disabled={busy}
-          onClick={onClose}
-        >
-          <Icon name="close" />
-        </button>
-      </header>
-      <div className="body">{children}</div>
-    </dialog>
+      {children}
+    </Modal>
   );
 }
 

@@ -1,4 +1,5 @@
 /** What changed, field by field. */
+import { Table } from '@mantine/core';
 import { useT } from '../i18n';
 import { differences } from '../lib/diff';
 
@@ -13,27 +14,27 @@ export function Diff({ before, after }: { before: unknown; after: unknown }) {
   const rows = differences(before, after);
   if (rows.length === 0) return <p className="mute">{t.audit.same}</p>;
   return (
-    <table className="diff">
-      <thead>
-        <tr>
-          <th scope="col">{t.audit.field}</th>
-          <th scope="col">{t.audit.before}</th>
-          <th scope="col">{t.audit.after}</th>
-        </tr>
-      </thead>
-      <tbody>
+    <Table className="diff">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th scope="col">{t.audit.field}</Table.Th>
+          <Table.Th scope="col">{t.audit.before}</Table.Th>
+          <Table.Th scope="col">{t.audit.after}</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
         {rows.map((row) => (
-          <tr key={row.path}>
-            <th scope="row">{row.path || '—'}</th>
-            <td className={row.before === null ? 'mute' : 'was'}>
+          <Table.Tr key={row.path}>
+            <Table.Th scope="row">{row.path || '—'}</Table.Th>
+            <Table.Td className={row.before === null ? 'mute' : 'was'}>
               {row.before === null ? '—' : cut(row.before) || t.change.empty}
-            </td>
-            <td className={row.after === null ? 'mute' : 'is'}>
+            </Table.Td>
+            <Table.Td className={row.after === null ? 'mute' : 'is'}>
               {row.after === null ? '—' : cut(row.after) || t.change.empty}
-            </td>
-          </tr>
+            </Table.Td>
+          </Table.Tr>
         ))}
-      </tbody>
-    </table>
+      </Table.Tbody>
+    </Table>
   );
 }

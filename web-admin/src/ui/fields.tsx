@@ -1,4 +1,14 @@
-/** Inputs with a label, a hint and an error, tied together for screen readers. */
+/** Inputs of Mantine with a label, a hint and an error, tied together for screen readers. */
+import {
+  Autocomplete,
+  Checkbox,
+  FileInput,
+  NativeSelect,
+  SegmentedControl,
+  Select,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
 import { type ReactNode, useEffect, useId, useRef } from 'react';
 
 interface FieldProps {
@@ -7,41 +17,15 @@ interface FieldProps {
   error?: string | undefined;
 }
 
-function Field({
+/** What is the same for all: small, the hint below the input, no asterisk. */
+const common = ({ label, hint, error }: FieldProps) => ({
   label,
-  hint,
+  description: hint,
   error,
-  children,
-}: FieldProps & {
-  children(ids: {
-    id: string;
-    'aria-describedby': string | undefined;
-    'aria-invalid': true | undefined;
-  }): ReactNode;
-}) {
-  const id = useId();
-  const about = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ');
-  return (
-    <div className={error ? 'field wrong' : 'field'}>
-      <label htmlFor={id}>{label}</label>
-      {children({
-        id,
-        'aria-describedby': about || undefined,
-        'aria-invalid': error ? true : undefined,
-      })}
-      {hint && (
-        <p className="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
-      )}
-      {error && (
-        <p className="error" id={`${id}-error`}>
-          {error}
-        </p>
-      )}
-    </div>
-  );
-}
+  size: 'xs',
+  withAsterisk: false,
+  inputWrapperOrder: ['label' as const, 'input' as const, 'description' as const, 'error' as const],
+});
 
 interface TextProps extends FieldProps {
   value: string;
@@ -49,6 +33,7 @@ interface TextProps extends FieldProps {
   type?: 'text' | 'password' | 'search' | 'datetime-local';
   placeholder?: string;
   mono?: boolean;
+  /** Ids are up to 2^63: digits in a text input, not a number input, which is exact to 2^53. */
   numeric?: boolean;
   disabled?: boolean | undefined;
   autoComplete?: string;
@@ -66,22 +51,47 @@ export function TextField({ label, hint, error, value, onChange, ...rest }: Text
     if (autoFocus) ref.current?.focus();
   }, [autoFocus]);
   return (
-    <Field label={label} hint={hint} error={error}>
-      {(ids) => (
-        <input
-          {...ids}
-          {...other}
-          ref={ref}
-          type={type}
-          className={mono || numeric ? 'mono' : undefined}
-          inputMode={numeric ? 'numeric' : undefined}
-          autoComplete={autoComplete}
-          spellCheck={false}
-          value={value}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
+    <TextInput
+      {...common({ label, hint, error })}
+      {...other}
+      ref={ref}
+      type={type}
+      classNames={mono || numeric ? { input: 'mono' } : undefined}
+      inputMode={numeric ? 'numeric' : undefined}
+      autoComplete={autoComplete}
+      data-autofocus={autoFocus || undefined}
+      spellCheck={false}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+/** A text with proposals, of which the fitting ones are listed while one types. */
+export function SuggestField({
+  label,
+  hint,
+  error,
+  options,
+  ...other
+}: FieldProps & {
+  value: string;
+  onChange(value: string): void;
+  options: string[];
+  placeholder?: string;
+  disabled?: boolean | undefined;
+  name?: string;
+}) {
+  return (
+    <Autocomplete
+      {...common({ label, hint, error })}
+      {...other}
+      data={options}
+      limit={50}
+      withScrollArea={false}
+      autoComplete="off"
+      spellCheck={false}
+    />
   );
 }
 
@@ -89,12 +99,10 @@ export function AreaField({
   label,
   hint,
   error,
-  value,
   onChange,
   rows = 3,
   mono,
-  disabled,
-  name,
+  ...other
 }: FieldProps & {
   value: string;
   onChange(value: string): void;
@@ -104,23 +112,22 @@ export function AreaField({
   name?: string;
 }) {
   return (
-    <Field label={label} hint={hint} error={error}>
-      {(ids) => (
-        <textarea
-          {...ids}
-          rows={rows}
-          name={name}
-          disabled={disabled}
-          className={mono ? 'mono' : undefined}
-          spellCheck={!mono}
-          value={value}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
+    <Textarea
+      {...common({ label, hint, error })}
+      {...other}
+      rows={rows}
+      resize="vertical"
+      classNames={mono ? { input: 'mono' } : undefined}
+      spellCheck={!mono}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
   );
 }
 
+/**
+ * One of a list. The browser's own list, which phones show in their own way; `searchable`,
+ * where a list may be long, is a combobox that finds by typing.
+ */
 export function SelectField<T extends string>({
   label,
   hint,
@@ -128,33 +135,40 @@ export function SelectField<T extends string>({
   value,
   onChange,
   options,
-  disabled,
-  name,
+  searchable,
+  ...other
 }: FieldProps & {
   value: T;
   onChange(value: NoInfer<T>): void;
   options: readonly (readonly [NoInfer<T>, string])[];
+  searchable?: boolean;
   disabled?: boolean | undefined;
   name?: string;
 }) {
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(ids) => (
-        <select
-          {...ids}
-          name={name}
-          disabled={disabled}
-          value={value}
-          onChange={(event) => onChange(event.target.value as T)}
-        >
-          {options.map(([key, text]) => (
-            <option key={key} value={key}>
-              {text}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
+  const data = options.map(([key, text]) => ({ value: key as string, label: text }));
+  return searchable ? (
+    <Select
+      {...common({ label, hint, error })}
+      {...other}
+      searchable
+      allowDeselect={false}
+      checkIconPosition="right"
+      withScrollArea={false}
+      // What is typed replaces what is chosen.
+      onFocus={(event) => event.currentTarget.select()}
+      onClick={(event) => event.currentTarget.select()}
+      data={data}
+      value={value}
+      onChange={(chosen) => onChange((chosen ?? '') as T)}
+    />
+  ) : (
+    <NativeSelect
+      {...common({ label, hint, error })}
+      {...other}
+      data={data}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value as T)}
+    />
   );
 }
 
@@ -163,8 +177,7 @@ export function CheckField({
   hint,
   checked,
   onChange,
-  disabled,
-  name,
+  ...other
 }: FieldProps & {
   checked: boolean;
   onChange(checked: boolean): void;
@@ -173,23 +186,16 @@ export function CheckField({
 }) {
   const id = useId();
   return (
-    <div className="field check">
-      <input
-        id={id}
-        type="checkbox"
-        name={name}
-        checked={checked}
-        disabled={disabled}
-        aria-describedby={hint ? `${id}-hint` : undefined}
-        onChange={(event) => onChange(event.target.checked)}
-      />
-      <label htmlFor={id}>{label}</label>
-      {hint && (
-        <p className="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
-      )}
-    </div>
+    <Checkbox
+      {...other}
+      id={id}
+      size="xs"
+      label={label}
+      description={hint}
+      aria-describedby={hint ? `${id}-description` : undefined}
+      checked={checked}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
   );
 }
 
@@ -205,15 +211,34 @@ export function Choice<T extends string>({
   onChange(value: NoInfer<T>): void;
   options: readonly (readonly [NoInfer<T>, string])[];
 }) {
-  const name = useId();
   return (
-    <fieldset className="choice" aria-label={label}>
-      {options.map(([key, text]) => (
-        <label key={key} className={key === value ? 'on' : undefined}>
-          <input type="radio" name={name} checked={key === value} onChange={() => onChange(key)} />
-          {text}
-        </label>
-      ))}
-    </fieldset>
+    <SegmentedControl
+      className="choice"
+      size="xs"
+      aria-label={label}
+      data={options.map(([key, text]) => ({ value: key, label: text }))}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+/** A file of this computer. */
+export function FileField({
+  label,
+  accept,
+  onChange,
+}: {
+  label: string;
+  accept: string;
+  onChange(file: File | null): void;
+}) {
+  return (
+    <FileInput
+      {...common({ label })}
+      accept={accept}
+      placeholder={accept.replaceAll(',', ' ')}
+      onChange={onChange}
+    />
   );
 }

@@ -1,29 +1,28 @@
 /** Short words about what was done. Problems stand where they belong, not here. */
-import { createContext, type ReactNode, useCallback, useContext, useState } from 'react';
+import { Notifications, notifications } from '@mantine/notifications';
+import type { ReactNode } from 'react';
+import { useT } from '../i18n';
 import { Icon } from './icons';
 
-const Context = createContext<(text: string) => void>(() => {});
-
 export function ToastProvider({ children }: { children: ReactNode }) {
-  const [toasts, setToasts] = useState<{ id: number; text: string }[]>([]);
-  const show = useCallback((text: string) => {
-    const id = performance.now();
-    setToasts((all) => [...all.slice(-3), { id, text }]);
-    setTimeout(() => setToasts((all) => all.filter((toast) => toast.id !== id)), 4500);
-  }, []);
   return (
-    <Context value={show}>
+    <>
+      <Notifications limit={4} autoClose={4500} containerWidth={380} />
       {children}
-      <div className="toasts" role="status" aria-live="polite">
-        {toasts.map((toast) => (
-          <p key={toast.id}>
-            <Icon name="ok" />
-            {toast.text}
-          </p>
-        ))}
-      </div>
-    </Context>
+    </>
   );
 }
 
-export const useToast = (): ((text: string) => void) => useContext(Context);
+/** Shows a sentence for some seconds; announced without interrupting what is being read. */
+export function useToast(): (text: string) => void {
+  const t = useT();
+  return (message) => {
+    notifications.show({
+      message,
+      color: 'green',
+      icon: <Icon name="ok" />,
+      role: 'status',
+      closeButtonProps: { 'aria-label': t.common.close },
+    });
+  };
+}

@@ -4,7 +4,9 @@ import { MODES } from '../api/types';
 import { useT } from '../i18n';
 import { type Draft, FITS } from '../lib/draft';
 import type { Errors } from '../lib/rules';
-import { AreaField, CheckField, SelectField, TextField } from './fields';
+import { AreaField, CheckField, SelectField, SuggestField, TextField } from './fields';
+
+const ZONES = Intl.supportedValuesOf('timeZone');
 
 export interface TypeFieldsProps {
   draft: Draft;
@@ -51,6 +53,7 @@ export function BasicFields({ draft, change, errors, existing, fixed }: TypeFiel
           name="instance"
           value={draft.instance}
           error={errors.instance}
+          searchable
           onChange={(instance) => change({ instance })}
           options={[
             ['', t.form.anyInstance],
@@ -183,22 +186,17 @@ export function OptionFields({ draft, change, errors, fixed }: TypeFieldsProps) 
             ]}
           />
         )}
-        <TextField
+        <SuggestField
           label={t.option.time_zone}
           name="time_zone"
           hint={t.form.zoneHint}
           placeholder="UTC"
-          list="zones"
+          options={ZONES}
           value={draft.time_zone}
           error={errors.time_zone}
           disabled={fixed}
           onChange={(time_zone) => change({ time_zone })}
         />
-        <datalist id="zones">
-          {Intl.supportedValuesOf('timeZone').map((zone) => (
-            <option key={zone} value={zone} />
-          ))}
-        </datalist>
       </div>
       {fits('cycle') && (
         <>

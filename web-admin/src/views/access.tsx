@@ -1,4 +1,5 @@
 /** Accounts, sessions, tokens, and one's own password. */
+import { Code, Table } from '@mantine/core';
 import { useState } from 'react';
 import type { Problem } from '../api/client';
 import { useAccessList, useAction } from '../api/queries';
@@ -13,6 +14,7 @@ import {
   CopyButton,
   Empty,
   Loading,
+  Notice,
   ProblemBox,
   Time,
   Title,
@@ -45,7 +47,7 @@ export default function AccessView() {
           <Tokens />
         </>
       ) : (
-        <p className="notice">{t.access.limited(t.roles.administer)}</p>
+        <Notice>{t.access.limited(t.roles.administer)}</Notice>
       )}
       <Sessions />
       {password && <PasswordDialog onClose={() => setPassword(false)} />}
@@ -77,40 +79,40 @@ function Accounts() {
       {error && <ProblemBox error={error} retry={() => void refetch()} />}
       {!data && !error && <Loading />}
       {data && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t.common.name}</th>
-              <th scope="col">{t.access.role}</th>
-              <th scope="col">{t.common.state}</th>
-              <th scope="col">{t.access.lastLogin}</th>
-              <th scope="col" className="wide-only">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.common.name}</Table.Th>
+              <Table.Th scope="col">{t.access.role}</Table.Th>
+              <Table.Th scope="col">{t.common.state}</Table.Th>
+              <Table.Th scope="col">{t.access.lastLogin}</Table.Th>
+              <Table.Th scope="col" className="wide-only">
                 {t.common.created}
-              </th>
-              <th scope="col">
+              </Table.Th>
+              <Table.Th scope="col">
                 <span className="hidden">{t.common.actions}</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {data.map((account) => (
-              <tr key={account.name} className={account.disabled ? 'dim' : undefined}>
-                <th scope="row">
+              <Table.Tr key={account.name} className={account.disabled ? 'dim' : undefined}>
+                <Table.Th scope="row">
                   <span className="cut">{account.name}</span>
-                </th>
-                <td>{t.roles[account.role]}</td>
-                <td>
+                </Table.Th>
+                <Table.Td>{t.roles[account.role]}</Table.Td>
+                <Table.Td>
                   <Badge tone={account.disabled ? 'mute' : 'ok'}>
                     {account.disabled ? t.access.disabled : t.access.enabled}
                   </Badge>
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   <Time ms={account.last_login_ms} />
-                </td>
-                <td className="wide-only">
+                </Table.Td>
+                <Table.Td className="wide-only">
                   <Time ms={account.created_ms} />
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   <div className="row end">
                     <Button
                       aria-label={t.access.changeOf(account.name)}
@@ -126,11 +128,11 @@ function Accounts() {
                       {t.common.remove}
                     </Button>
                   </div>
-                </td>
-              </tr>
+                </Table.Td>
+              </Table.Tr>
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       )}
       {open?.what === 'new' && <AccountDialog account={null} onClose={close} />}
       {open?.what === 'change' && <AccountDialog account={open.account} onClose={close} />}
@@ -264,36 +266,36 @@ function Sessions() {
       {!data && !error && <Loading />}
       {data?.length === 0 && <Empty>{t.access.noSessions}</Empty>}
       {data && data.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t.access.account}</th>
-              <th scope="col">{t.access.where}</th>
-              <th scope="col">{t.access.lastUsed}</th>
-              <th scope="col" className="wide-only">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.access.account}</Table.Th>
+              <Table.Th scope="col">{t.access.where}</Table.Th>
+              <Table.Th scope="col">{t.access.lastUsed}</Table.Th>
+              <Table.Th scope="col" className="wide-only">
                 {t.access.expires}
-              </th>
-              <th scope="col">
+              </Table.Th>
+              <Table.Th scope="col">
                 <span className="hidden">{t.common.actions}</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {data.map((each) => (
-              <tr key={each.id}>
-                <th scope="row">
+              <Table.Tr key={each.id}>
+                <Table.Th scope="row">
                   {each.account} {each.current && <Badge tone="info">{t.access.current}</Badge>}
-                </th>
-                <td className="any">
+                </Table.Th>
+                <Table.Td className="any">
                   {each.address} <span className="mute small">{each.agent.slice(0, 120)}</span>
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   <Time ms={each.last_used_ms} />
-                </td>
-                <td className="wide-only">
+                </Table.Td>
+                <Table.Td className="wide-only">
                   <Time ms={each.expires_ms} />
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   <div className="row end">
                     <Button
                       busy={end.isPending && end.variables?.path.endsWith(`/${each.id}`)}
@@ -310,11 +312,11 @@ function Sessions() {
                       {each.current ? t.app.logout : t.access.end}
                     </Button>
                   </div>
-                </td>
-              </tr>
+                </Table.Td>
+              </Table.Tr>
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       )}
     </Card>
   );
@@ -340,36 +342,36 @@ function Tokens() {
       {!data && !error && <Loading />}
       {data?.length === 0 && <Empty>{t.access.noTokens}</Empty>}
       {data && data.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t.common.name}</th>
-              <th scope="col">{t.access.role}</th>
-              <th scope="col">{t.access.tokenTypes}</th>
-              <th scope="col">{t.access.lastUsed}</th>
-              <th scope="col">{t.access.expires}</th>
-              <th scope="col" className="wide-only">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.common.name}</Table.Th>
+              <Table.Th scope="col">{t.access.role}</Table.Th>
+              <Table.Th scope="col">{t.access.tokenTypes}</Table.Th>
+              <Table.Th scope="col">{t.access.lastUsed}</Table.Th>
+              <Table.Th scope="col">{t.access.expires}</Table.Th>
+              <Table.Th scope="col" className="wide-only">
                 {t.access.createdBy}
-              </th>
-              <th scope="col">
+              </Table.Th>
+              <Table.Th scope="col">
                 <span className="hidden">{t.common.actions}</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {data.map((each) => (
-              <tr key={each.id} className={each.revoked ? 'dim' : undefined}>
-                <th scope="row">
+              <Table.Tr key={each.id} className={each.revoked ? 'dim' : undefined}>
+                <Table.Th scope="row">
                   <span className="cut">{each.name}</span>
-                </th>
-                <td>{t.roles[each.role]}</td>
-                <td className="any mono">
+                </Table.Th>
+                <Table.Td>{t.roles[each.role]}</Table.Td>
+                <Table.Td className="any mono">
                   {each.types.length === 0 ? t.common.all : each.types.join(' ')}
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   <Time ms={each.last_used_ms} />
-                </td>
-                <td>
+                </Table.Td>
+                <Table.Td>
                   {each.revoked ? (
                     <Badge tone="mute">{t.access.revoked}</Badge>
                   ) : each.expires_ms === null ? (
@@ -377,9 +379,9 @@ function Tokens() {
                   ) : (
                     <Time ms={each.expires_ms} />
                   )}
-                </td>
-                <td className="wide-only">{each.created_by}</td>
-                <td>
+                </Table.Td>
+                <Table.Td className="wide-only">{each.created_by}</Table.Td>
+                <Table.Td>
                   <div className="row end">
                     {!each.revoked && (
                       <Button
@@ -391,11 +393,11 @@ function Tokens() {
                       </Button>
                     )}
                   </div>
-                </td>
-              </tr>
+                </Table.Td>
+              </Table.Tr>
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       )}
       {adding && (
         <TokenDialog
@@ -410,9 +412,9 @@ function Tokens() {
         <Dialog title={t.access.secretTitle(secret.token.name)} onClose={() => setSecret(null)}>
           <div className="stack">
             <p>{t.access.secretOnce}</p>
-            <p className="ids" data-testid="secret">
+            <Code block data-testid="secret">
               {secret.secret}
-            </p>
+            </Code>
             <div className="row end">
               <CopyButton text={secret.secret} label={t.common.copy} />
               <Button kind="primary" onClick={() => setSecret(null)}>

@@ -5,6 +5,7 @@ import { useT } from '../i18n';
 import { count } from '../lib/format';
 import { AuditTable } from '../ui/audit-table';
 import { Button, Card, Empty, Loading, ProblemBox, Title } from '../ui/basics';
+import { SelectField, TextField } from '../ui/fields';
 
 const STEP = 100;
 
@@ -41,29 +42,25 @@ export default function AuditView() {
         {t.nav.audit}
       </Title>
       <search className="filters">
-        <label className="pick grow">
-          <span>{t.audit.subject}</span>
-          <input
-            type="search"
-            value={subject}
-            onChange={(event) => setSubject(event.target.value)}
-          />
-        </label>
-        <label className="pick grow">
-          <span>{t.audit.actor}</span>
-          <input type="search" value={actor} onChange={(event) => setActor(event.target.value)} />
-        </label>
-        <label className="pick">
-          <span>{t.audit.action}</span>
-          <select value={action} onChange={(event) => setAction(event.target.value)}>
-            <option value="">{t.common.all}</option>
-            {actions.map((each) => (
-              <option key={each} value={each}>
-                {t.audit.actions[each as keyof typeof t.audit.actions] ?? each}
-              </option>
-            ))}
-          </select>
-        </label>
+        <div className="grow">
+          <TextField label={t.audit.subject} type="search" value={subject} onChange={setSubject} />
+        </div>
+        <div className="grow">
+          <TextField label={t.audit.actor} type="search" value={actor} onChange={setActor} />
+        </div>
+        <SelectField
+          label={t.audit.action}
+          value={action}
+          onChange={setAction}
+          options={[
+            ['', t.common.all],
+            ...actions.map(
+              (each) =>
+                [each, t.audit.actions[each as keyof typeof t.audit.actions] ?? each] as const,
+            ),
+          ]}
+          searchable
+        />
       </search>
       {error && <ProblemBox error={error} retry={() => void refetch()} />}
       {!data && !error && <Loading />}

@@ -1,5 +1,6 @@
 /** Types from elsewhere, and all types as a file. */
-import { type ChangeEvent, useState } from 'react';
+import { Table } from '@mantine/core';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { address } from '../api/client';
 import { useAction, useOverview } from '../api/queries';
@@ -7,10 +8,9 @@ import { useCan } from '../api/session';
 import { type ImportItem, type ImportResult, MODES } from '../api/types';
 import { useT } from '../i18n';
 import { count } from '../lib/format';
-import { ActionProblem, Badge, Button, Card, LongText, Title } from '../ui/basics';
+import { ActionProblem, Badge, Button, Card, LinkButton, LongText, Title } from '../ui/basics';
 import { Confirm } from '../ui/dialog';
-import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/fields';
-import { Icon } from '../ui/icons';
+import { AreaField, CheckField, Choice, FileField, SelectField, TextField } from '../ui/fields';
 
 const FORMATS = ['auto', 'leaf', 'tinyid', 'original', 'cosid', 'csv', 'idgen'] as const;
 /** What the node takes, with room for the rest of the body. */
@@ -27,14 +27,12 @@ export default function ImportView() {
           <div className="stack">
             <p>{t.import.exportHint}</p>
             <div className="row">
-              <a className="btn" href={address('/export', { format: 'json' })} download>
-                <Icon name="import" />
+              <LinkButton href={address('/export', { format: 'json' })} icon="import" download>
                 {t.import.exportJson}
-              </a>
-              <a className="btn" href={address('/export', { format: 'csv' })} download>
-                <Icon name="import" />
+              </LinkButton>
+              <LinkButton href={address('/export', { format: 'csv' })} icon="import" download>
                 {t.import.exportCsv}
-              </a>
+              </LinkButton>
             </div>
           </div>
         </Card>
@@ -87,8 +85,7 @@ function Import() {
       run.reset();
     };
   };
-  const load = async (event: ChangeEvent<HTMLInputElement>) => {
-    const file = event.target.files?.[0];
+  const load = async (file: File | null) => {
     if (!file) return;
     setTooLarge(file.size > MOST_BYTES);
     if (file.size <= MOST_BYTES) changed(setText)(await file.text());
@@ -119,10 +116,11 @@ function Import() {
               rows={7}
               mono
             />
-            <label className="row">
-              {t.import.file}
-              <input type="file" accept=".json,.csv,.sql,.txt,.tsv" onChange={load} />
-            </label>
+            <FileField
+              label={t.import.file}
+              accept=".json,.csv,.sql,.txt,.tsv"
+              onChange={(file) => void load(file)}
+            />
           </>
         ) : (
           <div className="fields">
@@ -275,27 +273,27 @@ function Result({
         </span>
       </p>
       <div className="scroll tall" tabIndex={0} role="group" aria-label={t.import.title}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{t.common.name}</th>
-              <th scope="col">{t.common.state}</th>
-              <th scope="col" className="num">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.common.name}</Table.Th>
+              <Table.Th scope="col">{t.common.state}</Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.import.highest}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.import.step}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.form.first_id}
-              </th>
-              <th scope="col" className="num">
+              </Table.Th>
+              <Table.Th scope="col" className="num">
                 {t.form.min_range}
-              </th>
-              <th scope="col">{t.import.note}</th>
-            </tr>
-          </thead>
-          <tbody>
+              </Table.Th>
+              <Table.Th scope="col">{t.import.note}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {result.items.map((item) => (
               <ImportRow
                 key={item.name}
@@ -305,8 +303,8 @@ function Result({
                 toggle={toggle}
               />
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       </div>
     </>
   );
@@ -325,13 +323,10 @@ function ImportRow({
 }) {
   const t = useT();
   return (
-    <tr>
-      <th scope="row">
+    <Table.Tr>
+      <Table.Th scope="row">
         {dry && item.state === 'new' ? (
-          <label className="row tight">
-            <input type="checkbox" checked={on} onChange={() => toggle(item.name)} />
-            <span className="cut">{item.name}</span>
-          </label>
+          <CheckField label={item.name} checked={on} onChange={() => toggle(item.name)} />
         ) : item.state === 'failed' ? (
           <span className="cut">{item.name}</span>
         ) : (
@@ -339,22 +334,22 @@ function ImportRow({
             {item.name}
           </Link>
         )}
-      </th>
-      <td>
+      </Table.Th>
+      <Table.Td>
         <Badge tone={tone[item.state]}>{t.import.states[item.state]}</Badge>
-      </td>
-      <td className="num mono">{String(item.source.highest)}</td>
-      <td className="num mono">{item.source.step ?? '—'}</td>
-      <td className="num mono">{item.first_id || '—'}</td>
-      <td className="num">{item.min_range === null ? '—' : count(item.min_range)}</td>
-      <td className="any">
+      </Table.Td>
+      <Table.Td className="num mono">{String(item.source.highest)}</Table.Td>
+      <Table.Td className="num mono">{item.source.step ?? '—'}</Table.Td>
+      <Table.Td className="num mono">{item.first_id || '—'}</Table.Td>
+      <Table.Td className="num">{item.min_range === null ? '—' : count(item.min_range)}</Table.Td>
+      <Table.Td className="any">
         {item.problem && <span className="why">{item.problem}</span>}
         {item.existing_next_id && (
           <span className="small">{t.import.existing(item.existing_next_id)} </span>
         )}
         {item.source.note && <span className="small">{item.source.note} </span>}
         {item.description && <LongText text={item.description} />}
-      </td>
-    </tr>
+      </Table.Td>
+    </Table.Tr>
   );
 }

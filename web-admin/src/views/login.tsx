@@ -1,11 +1,12 @@
 /** Who are you? */
+import { NativeSelect, Paper } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Link } from 'wouter';
 import { asProblem, type Problem } from '../api/client';
 import { getAccess, useSession } from '../api/session';
 import { LANGUAGES, type Language, useI18n, useT } from '../i18n';
-import { Button, ProblemBox, Title } from '../ui/basics';
+import { Button, Notice, ProblemBox, Title } from '../ui/basics';
 import { TextField } from '../ui/fields';
 
 export function LoginView() {
@@ -15,15 +16,11 @@ export function LoginView() {
     <Alone>
       <Title text={t.login.title}>{t.login.title}</Title>
       {access.error && <ProblemBox error={access.error} retry={() => void access.refetch()} />}
-      {access.data?.setup_needed && (
-        <div className="notice">
-          <p>{t.login.setupNeeded}</p>
-        </div>
-      )}
+      {access.data?.setup_needed && <Notice>{t.login.setupNeeded}</Notice>}
       {access.data?.closed && (
-        <div className="problem" role="alert">
-          <p>{t.login.closed(access.data.closed)}</p>
-        </div>
+        <Notice tone="bad" role="alert">
+          {t.login.closed(access.data.closed)}
+        </Notice>
       )}
       <LoginForm name="" />
     </Alone>
@@ -35,22 +32,19 @@ export function Alone({ children }: { children: React.ReactNode }) {
   const { t, language, setLanguage } = useI18n();
   return (
     <main className="alone">
-      <div className="card pad">
+      <Paper withBorder radius="md" className="stack pad">
         <p className="brand">
           <Link href="/">IdGen</Link>
         </p>
         {children}
-      </div>
-      <label className="small">
-        <span className="hidden">{t.app.language}</span>
-        <select value={language} onChange={(event) => setLanguage(event.target.value as Language)}>
-          {Object.entries(LANGUAGES).map(([code, name]) => (
-            <option key={code} value={code}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
+      </Paper>
+      <NativeSelect
+        size="xs"
+        aria-label={t.app.language}
+        data={Object.entries(LANGUAGES).map(([value, label]) => ({ value, label }))}
+        value={language}
+        onChange={(event) => setLanguage(event.currentTarget.value as Language)}
+      />
     </main>
   );
 }

@@ -1,4 +1,5 @@
 /** A new type: what it will do is shown while one types; nothing is made before the button. */
+import { Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
@@ -11,7 +12,7 @@ import { useDebounced } from '../lib/debounced';
 import { type Draft, FRESH, newTypeOf } from '../lib/draft';
 import { count, duration } from '../lib/format';
 import { check, type Errors, NAME } from '../lib/rules';
-import { ActionProblem, Button, Card, ProblemBox, Title } from '../ui/basics';
+import { ActionProblem, Button, Card, Notice, ProblemBox, Title } from '../ui/basics';
 import { Choice, TextField } from '../ui/fields';
 import { useToast } from '../ui/toast';
 import { BasicFields, LimitFields, OptionFields } from '../ui/type-fields';
@@ -85,7 +86,7 @@ export default function NewTypeView() {
       >
         {t.types.new}
       </Title>
-      {!operate && <p className="notice warn">{t.common.needs(t.roles.operate)}</p>}
+      {!operate && <Notice tone="warn">{t.common.needs(t.roles.operate)}</Notice>}
       {create.error && <ActionProblem problem={create.error} />}
       <div className="grid">
         <div className="column">
@@ -215,28 +216,28 @@ function PreviewCard({
               <>
                 <h3>{t.preview.growth}</h3>
                 <div className="scroll" tabIndex={0} role="group" aria-label={t.preview.growth}>
-                  <table>
-                    <thead>
-                      <tr>
-                        <th scope="col">{t.preview.after}</th>
-                        <th scope="col" className="num">
+                  <Table>
+                    <Table.Thead>
+                      <Table.Tr>
+                        <Table.Th scope="col">{t.preview.after}</Table.Th>
+                        <Table.Th scope="col" className="num">
                           {t.preview.length}
-                        </th>
-                        <th scope="col" className="num">
+                        </Table.Th>
+                        <Table.Th scope="col" className="num">
                           {t.preview.upTo}
-                        </th>
-                      </tr>
-                    </thead>
-                    <tbody>
+                        </Table.Th>
+                      </Table.Tr>
+                    </Table.Thead>
+                    <Table.Tbody>
                       {data.growth.map((step) => (
-                        <tr key={`${step.at_s} ${step.end}`}>
-                          <td>{duration(step.at_s, t.units)}</td>
-                          <td className="num">{count(step.length)}</td>
-                          <td className="num mono">{String(step.end)}</td>
-                        </tr>
+                        <Table.Tr key={`${step.at_s} ${step.end}`}>
+                          <Table.Td>{duration(step.at_s, t.units)}</Table.Td>
+                          <Table.Td className="num">{count(step.length)}</Table.Td>
+                          <Table.Td className="num mono">{String(step.end)}</Table.Td>
+                        </Table.Tr>
                       ))}
-                    </tbody>
-                  </table>
+                    </Table.Tbody>
+                  </Table>
                 </div>
                 <p className="hint">{t.preview.growthHint}</p>
               </>

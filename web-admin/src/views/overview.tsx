@@ -1,4 +1,5 @@
 /** Everything in one look: what needs attention, how much, and on what it runs. */
+import { Table } from '@mantine/core';
 import { lazy, Suspense } from 'react';
 import { Link } from 'wouter';
 import { useOverview, useSeries } from '../api/queries';
@@ -177,39 +178,39 @@ function StoreAndRedis({ data }: { data: Overview }) {
   const { store } = data;
   return (
     <Card title={t.overview.stores} className="stores" flush>
-      <table id="store" data-live>
-        <thead>
-          <tr>
-            <th scope="col">{t.common.name}</th>
-            <th scope="col">{t.common.state}</th>
-            <th scope="col" className="num">
+      <Table id="store" data-live>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th scope="col">{t.common.name}</Table.Th>
+            <Table.Th scope="col">{t.common.state}</Table.Th>
+            <Table.Th scope="col" className="num">
               {t.redis.latency}
-            </th>
-            <th scope="col" className="num">
+            </Table.Th>
+            <Table.Th scope="col" className="num">
               {t.redis.types}
-            </th>
-            <th scope="col" className="num wide-only">
+            </Table.Th>
+            <Table.Th scope="col" className="num wide-only">
               {t.redis.memory}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <tr>
-            <th scope="row">{t.overview.store[store.kind]}</th>
-            <td>
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          <Table.Tr>
+            <Table.Th scope="row">{t.overview.store[store.kind]}</Table.Th>
+            <Table.Td>
               <Reach reachable={store.reachable} error={store.error} />
-            </td>
-            <td className="num">
+            </Table.Td>
+            <Table.Td className="num">
               {store.round_trip_us === null ? '—' : micros(store.round_trip_us, t.units.ms)}
-            </td>
-            <td className="num">{count(data.types.active + data.types.retired)}</td>
-            <td className="num wide-only">—</td>
-          </tr>
+            </Table.Td>
+            <Table.Td className="num">{count(data.types.active + data.types.retired)}</Table.Td>
+            <Table.Td className="num wide-only">—</Table.Td>
+          </Table.Tr>
           {data.instances.map((each) => (
             <InstanceRow key={each.id} each={each} />
           ))}
-        </tbody>
-      </table>
+        </Table.Tbody>
+      </Table>
       {data.instances.length === 0 && <Empty>{t.redis.none}</Empty>}
     </Card>
   );
@@ -218,30 +219,30 @@ function StoreAndRedis({ data }: { data: Overview }) {
 function InstanceRow({ each }: { each: InstanceState }) {
   const t = useT();
   return (
-    <tr>
-      <th scope="row">
+    <Table.Tr>
+      <Table.Th scope="row">
         <Link href={`/redis#${encodeURIComponent(each.name)}`} className="cut">
           {each.name}
         </Link>
-      </th>
-      <td>
+      </Table.Th>
+      <Table.Td>
         <Reach reachable={each.reachable} error={each.error} />{' '}
         {each.drain_to && (
           <Badge tone="info">
             {t.redis.drainsTo(each.drain_to.name ?? `#${each.drain_to.id}`)}
           </Badge>
         )}
-      </td>
-      <td className="num">
+      </Table.Td>
+      <Table.Td className="num">
         {each.reachable && each.round_trip_us !== null
           ? micros(each.round_trip_us, t.units.ms)
           : '—'}
-      </td>
-      <td className="num">{count(each.types)}</td>
-      <td className="num wide-only">
+      </Table.Td>
+      <Table.Td className="num">{count(each.types)}</Table.Td>
+      <Table.Td className="num wide-only">
         {each.memory_bytes === null ? '—' : bytes(each.memory_bytes)}
-      </td>
-    </tr>
+      </Table.Td>
+    </Table.Tr>
   );
 }
 
@@ -263,33 +264,33 @@ function Nodes({ nodes, answering }: { nodes: NodeReport[]; answering: string })
   const span = (ms: number) => duration(ms / 1000, t.units).split(' ')[0];
   return (
     <Card title={t.overview.nodes} className="nodes" flush>
-      <table id="nodes" data-live>
-        <thead>
-          <tr>
-            <th scope="col">{t.overview.node}</th>
-            <th scope="col">{t.common.state}</th>
-            <th scope="col" className="num">
+      <Table id="nodes" data-live>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th scope="col">{t.overview.node}</Table.Th>
+            <Table.Th scope="col">{t.common.state}</Table.Th>
+            <Table.Th scope="col" className="num">
               {t.overview.idsPerS}
-            </th>
-            <th scope="col" className="num wide-only">
+            </Table.Th>
+            <Table.Th scope="col" className="num wide-only">
               {t.overview.errors}
-            </th>
-            <th scope="col">{t.overview.version}</th>
-            <th scope="col" className="num wide-only">
+            </Table.Th>
+            <Table.Th scope="col">{t.overview.version}</Table.Th>
+            <Table.Th scope="col" className="num wide-only">
               {t.overview.started}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
           {nodes.map((node) => {
             const away = node.parts.filter((part) => !part.reachable);
             return (
-              <tr key={node.node} className={node.silent ? 'dim' : undefined}>
-                <th scope="row" title={`${t.overview.http}: ${node.http}`}>
+              <Table.Tr key={node.node} className={node.silent ? 'dim' : undefined}>
+                <Table.Th scope="row" title={`${t.overview.http}: ${node.http}`}>
                   <span className="cut">{node.node}</span>
                   {node.node === answering && <small className="mute"> {t.overview.this}</small>}
-                </th>
-                <td>
+                </Table.Th>
+                <Table.Td>
                   {node.silent ? (
                     <Badge tone="bad">
                       {t.overview.silent(duration(node.age_ms / 1000, t.units))}
@@ -306,18 +307,20 @@ function Nodes({ nodes, answering }: { nodes: NodeReport[]; answering: string })
                   ) : (
                     <Badge tone="ok">{t.overview.fine}</Badge>
                   )}
-                </td>
-                <td className="num">{node.silent ? '—' : short(node.ids_per_s)}</td>
-                <td className="num wide-only">{node.silent ? '—' : short(node.errors_per_s)}</td>
-                <td className="nowrap">
+                </Table.Td>
+                <Table.Td className="num">{node.silent ? '—' : short(node.ids_per_s)}</Table.Td>
+                <Table.Td className="num wide-only">
+                  {node.silent ? '—' : short(node.errors_per_s)}
+                </Table.Td>
+                <Table.Td className="nowrap">
                   {node.version} {versions.size > 1 && <Icon name="alert" />}
-                </td>
-                <td className="num wide-only">{span(serverNow() - node.started_ms)}</td>
-              </tr>
+                </Table.Td>
+                <Table.Td className="num wide-only">{span(serverNow() - node.started_ms)}</Table.Td>
+              </Table.Tr>
             );
           })}
-        </tbody>
-      </table>
+        </Table.Tbody>
+      </Table>
     </Card>
   );
 }

@@ -1,4 +1,5 @@
 /** The Redis instances: how they answer, what is on them, adding, draining, removing. */
+import { Progress } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { Link } from 'wouter';
 import { instancePath } from '../api/client';
@@ -16,6 +17,7 @@ import {
   CopyButton,
   Empty,
   Loading,
+  Notice,
   ProblemBox,
   Title,
 } from '../ui/basics';
@@ -206,7 +208,7 @@ function Draining({ each, left }: { each: Instance; left: number }) {
         </Badge>{' '}
         {left === 0 ? t.redis.drained : t.redis.left(count(left))}
       </p>
-      {most > 0 && <progress max={most} value={done} aria-label={t.redis.progress} />}
+      {most > 0 && <Progress value={(100 * done) / most} aria-label={t.redis.progress} />}
     </div>
   );
 }
@@ -214,11 +216,11 @@ function Draining({ each, left }: { each: Instance; left: number }) {
 function Tested({ check }: { check: Check }) {
   const t = useT();
   return (
-    <p className={check.reachable ? 'notice' : 'problem'} role="status">
+    <Notice tone={check.reachable ? 'ok' : 'bad'} role="status">
       {check.reachable
         ? t.redis.testOk(micros(check.round_trip_us, t.units.ms))
         : t.redis.testBad(check.error ?? '')}
-    </p>
+    </Notice>
   );
 }
 

@@ -6,7 +6,7 @@ import { asProblem, call, type Problem } from '../api/client';
 import { getAccess, useSession } from '../api/session';
 import type { Session } from '../api/types';
 import { useT } from '../i18n';
-import { ActionProblem, Button, ProblemBox, Title } from '../ui/basics';
+import { ActionProblem, Button, Notice, ProblemBox, Title } from '../ui/basics';
 import { TextField } from '../ui/fields';
 import { Alone } from './login';
 
@@ -57,7 +57,7 @@ export default function SetupView() {
       {access.error && <ProblemBox error={access.error} retry={() => void access.refetch()} />}
       {access.data && !access.data.setup_needed ? (
         <>
-          <p className="notice">{t.setup.done}</p>
+          <Notice>{t.setup.done}</Notice>
           <Link href="/login">{t.login.title}</Link>
         </>
       ) : (

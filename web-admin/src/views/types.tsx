@@ -1,4 +1,5 @@
 /** All id types: found, filtered and sorted here, with live data for those in sight. */
+import { useMediaQuery } from '@mantine/hooks';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
@@ -17,9 +18,9 @@ import { useT } from '../i18n';
 import { count, duration, percent, short } from '../lib/format';
 import { usedShare } from '../lib/ids';
 import { SHOWS, SORTS, searchOf, select, type Wanted, wantedOf } from '../lib/type-list';
-import { Ago, Badge, Button, Empty, Loading, ProblemBox, Title } from '../ui/basics';
+import { Ago, Badge, Button, Empty, LinkButton, Loading, ProblemBox, Title } from '../ui/basics';
+import { SelectField, TextField } from '../ui/fields';
 import { Gauge } from '../ui/gauge';
-import { Icon } from '../ui/icons';
 import { Spark } from '../ui/spark';
 
 const ROW = 50;
@@ -68,10 +69,9 @@ export function TypesView() {
         }
         actions={
           operate && (
-            <Link href="/types/new" className="btn primary">
-              <Icon name="plus" />
+            <LinkButton href="/types/new" kind="primary" icon="plus">
               {t.types.new}
-            </Link>
+            </LinkButton>
           )
         }
       >
@@ -105,32 +105,25 @@ function Filters({ wanted, change }: { wanted: Wanted; change(part: Partial<Want
     name: 'mode' | 'state' | 'instance' | 'show' | 'sort',
     options: readonly (readonly [string, string])[],
   ) => (
-    <label className="pick">
-      <span>{label}</span>
-      <select
-        value={wanted[name]}
-        onChange={(event) => change({ [name]: event.target.value } as Partial<Wanted>)}
-      >
-        {options.map(([key, text]) => (
-          <option key={key} value={key}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
+    <SelectField
+      label={label}
+      value={wanted[name] as string}
+      onChange={(value) => change({ [name]: value } as Partial<Wanted>)}
+      options={options}
+      searchable={name === 'instance'}
+    />
   );
   return (
     <search className="filters">
-      <label className="pick grow">
-        <span>{t.types.search}</span>
-        <input
+      <div className="grow">
+        <TextField
+          label={t.types.search}
           type="search"
           value={wanted.text}
           placeholder={t.types.searchHint}
-          spellCheck={false}
-          onChange={(event) => change({ text: event.target.value })}
+          onChange={(text) => change({ text })}
         />
-      </label>
+      </div>
       {pick(t.common.mode, 'mode', [
         ['', t.common.all],
         ...MODES.map((mode) => [mode, t.modes[mode].name] as const),
@@ -155,14 +148,12 @@ function Filters({ wanted, change }: { wanted: Wanted; change(part: Partial<Want
         SORTS.map((each) => [each, t.types.sorts[each]] as const),
       )}
       <Button
-        kind="quiet"
+        icon={(wanted.sort === 'name') === wanted.back ? 'back' : 'up'}
         aria-pressed={wanted.back}
         title={t.types.reverse}
         aria-label={t.types.reverse}
         onClick={() => change({ back: !wanted.back })}
-      >
-        {(wanted.sort === 'name') === wanted.back ? '↓' : '↑'}
-      </Button>
+      />
       {!plain && (
         <Button
           kind="quiet"
@@ -176,17 +167,6 @@ function Filters({ wanted, change }: { wanted: Wanted; change(part: Partial<Want
   );
 }
 
-function useNarrow(): boolean {
-  const [narrow, setNarrow] = useState(() => matchMedia(NARROW).matches);
-  useEffect(() => {
-    const media = matchMedia(NARROW);
-    const follow = () => setNarrow(media.matches);
-    media.addEventListener('change', follow);
-    return () => media.removeEventListener('change', follow);
-  }, []);
-  return narrow;
-}
-
 function Rows({
   types,
   wanted,
@@ -197,7 +177,7 @@ function Rows({
   sort(by: Wanted['sort']): void;
 }) {
   const t = useT();
-  const narrow = useNarrow();
+  const narrow = useMediaQuery(NARROW, undefined, { getInitialValueInEffect: false });
   const list = useRef<HTMLDivElement>(null);
   const size = narrow ? CARD : ROW;
   const [margin, setMargin] = useState(0);

@@ -1,4 +1,5 @@
 /** Changes settings. Where somebody else was faster, both changes are shown and nothing is overwritten. */
+import { Table } from '@mantine/core';
 import { useState } from 'react';
 import { asProblem, get, type Problem, typePath } from '../../api/client';
 import { keepType, useAction } from '../../api/queries';
@@ -8,7 +9,7 @@ import { conflicts } from '../../lib/diff';
 import { changes, type Draft, draftOf, settingsIn, settingsOf } from '../../lib/draft';
 import { check, type Errors } from '../../lib/rules';
 import { hasIssued } from '../../lib/type-list';
-import { Button } from '../../ui/basics';
+import { Button, Notice } from '../../ui/basics';
 import { FormDialog } from '../../ui/dialog';
 import { cut, Diff } from '../../ui/diff';
 import { useToast } from '../../ui/toast';
@@ -105,7 +106,7 @@ export function ChangeDialog({ type, onClose }: { type: TypeDetail; onClose(): v
       onClose={onClose}
       onSubmit={submit}
     >
-      {newer && <p className="notice warn">{t.change.newer(type.version)}</p>}
+      {newer && <Notice tone="warn">{t.change.newer(type.version)}</Notice>}
       {fields.fixed && <p className="hint">{t.change.fixed}</p>}
       <BasicFields {...fields} />
       <h3>{t.form.sizes}</h3>
@@ -160,30 +161,34 @@ function ConflictDialog({
       onSubmit={onReapply}
     >
       <p role="alert">{t.change.conflict(base.version, theirs.version)}</p>
-      {state && <p className="notice warn">{state}</p>}
+      {state && <Notice tone="warn">{state}</Notice>}
       <div className="scroll" tabIndex={0} role="group" aria-label={t.change.what}>
-        <table className="diff even">
-          <thead>
-            <tr>
-              <th scope="col">{t.audit.field}</th>
-              <th scope="col">{t.change.base(base.version)}</th>
-              <th scope="col">{t.change.theirs(theirs.version)}</th>
-              <th scope="col">{t.change.mine}</th>
-            </tr>
-          </thead>
-          <tbody>
+        <Table className="diff even">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">{t.audit.field}</Table.Th>
+              <Table.Th scope="col">{t.change.base(base.version)}</Table.Th>
+              <Table.Th scope="col">{t.change.theirs(theirs.version)}</Table.Th>
+              <Table.Th scope="col">{t.change.mine}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
             {sorted.map((row) => (
-              <tr key={row.path} className={row.clash ? 'clash' : undefined}>
-                <th scope="row">
+              <Table.Tr key={row.path} className={row.clash ? 'clash' : undefined}>
+                <Table.Th scope="row">
                   {row.path} {row.clash && <span>⚠ {t.change.clash}</span>}
-                </th>
-                <td>{shown(row.base)}</td>
-                <td className={row.theirs === row.base ? undefined : 'is'}>{shown(row.theirs)}</td>
-                <td className={row.mine === row.base ? undefined : 'is'}>{shown(row.mine)}</td>
-              </tr>
+                </Table.Th>
+                <Table.Td>{shown(row.base)}</Table.Td>
+                <Table.Td className={row.theirs === row.base ? undefined : 'is'}>
+                  {shown(row.theirs)}
+                </Table.Td>
+                <Table.Td className={row.mine === row.base ? undefined : 'is'}>
+                  {shown(row.mine)}
+                </Table.Td>
+              </Table.Tr>
             ))}
-          </tbody>
-        </table>
+          </Table.Tbody>
+        </Table>
       </div>
       {rows.length === 0 && <p>{t.change.noDifference}</p>}
       <p className="hint">{t.change.choose}</p>

@@ -1,4 +1,5 @@
 /** One type: where it stands, how it got there, and what can be done about it. */
+import { Table } from '@mantine/core';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { asProblem } from '../../api/client';
@@ -27,13 +28,14 @@ import {
   Empty,
   Loading,
   LongText,
+  Notice,
   ProblemBox,
+  TextButton,
   Time,
   Title,
 } from '../../ui/basics';
 import { Choice } from '../../ui/fields';
 import { Gauge } from '../../ui/gauge';
-import { Icon } from '../../ui/icons';
 import { ChangeDialog } from './change';
 import { MoveDialog, UndoDialog } from './move';
 import { Decode, Issue } from './probe';
@@ -148,21 +150,12 @@ function Warnings({ name }: { name: string }) {
   const { data } = useOverview();
   const items = data?.attention.filter((item) => item.subject.type === name) ?? [];
   return items.map((item) => (
-    <div
+    <Notice
       key={item.kind}
-      className={
-        item.severity === 'critical'
-          ? 'problem'
-          : item.severity === 'warning'
-            ? 'notice warn'
-            : 'notice'
-      }
+      tone={item.severity === 'critical' ? 'bad' : item.severity === 'warning' ? 'warn' : 'info'}
     >
-      <Icon name={item.severity === 'info' ? 'info' : 'alert'} />
-      <p className="grow">
-        <b>{t.attention.kinds[item.kind] ?? item.kind}</b> {item.detail}
-      </p>
-    </div>
+      <b>{t.attention.kinds[item.kind] ?? item.kind}</b> {item.detail}
+    </Notice>
   ));
 }
 
@@ -311,32 +304,32 @@ function Ranges({ type }: { type: TypeDetail }) {
       {data?.items.length === 0 && <Empty>{t.type.noRanges}</Empty>}
       {data && data.items.length > 0 && (
         <div className="scroll" tabIndex={0} role="group" aria-label={t.type.ranges}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t.common.time}</th>
-                <th scope="col" className="num">
+          <Table>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">{t.common.time}</Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.gauge.start}
-                </th>
-                <th scope="col" className="num">
+                </Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.gauge.end}
-                </th>
-                <th scope="col" className="num">
+                </Table.Th>
+                <Table.Th scope="col" className="num">
                   {t.preview.length}
-                </th>
-                <th scope="col">{t.type.owner}</th>
-              </tr>
-            </thead>
-            <tbody>
+                </Table.Th>
+                <Table.Th scope="col">{t.type.owner}</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
               {data.items.map((range) => (
-                <tr key={`${range.start} ${range.shard ?? ''} ${range.at_ms}`}>
-                  <td className="nowrap">
+                <Table.Tr key={`${range.start} ${range.shard ?? ''} ${range.at_ms}`}>
+                  <Table.Td className="nowrap">
                     <Time ms={range.at_ms} full />
-                  </td>
-                  <td className="num mono">{shown(range.start)}</td>
-                  <td className="num mono">{shown(String(big(range.end) - 1n))}</td>
-                  <td className="num">{count(big(range.end) - big(range.start))}</td>
-                  <td className="any">
+                  </Table.Td>
+                  <Table.Td className="num mono">{shown(range.start)}</Table.Td>
+                  <Table.Td className="num mono">{shown(String(big(range.end) - 1n))}</Table.Td>
+                  <Table.Td className="num">{count(big(range.end) - big(range.start))}</Table.Td>
+                  <Table.Td className="any">
                     {range.owner}
                     {range.instance !== null && (
                       <span className="mute"> · {instanceName(range.instance)}</span>
@@ -344,11 +337,11 @@ function Ranges({ type }: { type: TypeDetail }) {
                     {range.shard !== undefined && (
                       <span className="mute"> · {t.type.shard(range.shard)}</span>
                     )}
-                  </td>
-                </tr>
+                  </Table.Td>
+                </Table.Tr>
               ))}
-            </tbody>
-          </table>
+            </Table.Tbody>
+          </Table>
         </div>
       )}
     </Card>
@@ -378,14 +371,12 @@ function SettingsCard({ type }: { type: TypeDetail }) {
     [t.common.mode, t.modes[type.mode].name],
     [
       t.common.instance,
-      <button
+      <TextButton
         key="instance"
-        type="button"
-        className="link"
         onClick={() => go(`/redis#${encodeURIComponent(instanceName(type.instance))}`)}
       >
         {instanceName(type.instance)}
-      </button>,
+      </TextButton>,
     ],
     [t.form.prefix, type.prefix ? <code key="p">{type.prefix}</code> : '—'],
   ];

@@ -1,4 +1,5 @@
 /** To another Redis instance: first what it would do, then do it; and back. */
+import { Progress, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { get, type Problem, typePath } from '../../api/client';
@@ -6,7 +7,7 @@ import { keepType, useAction, useInstanceNames, useInstances } from '../../api/q
 import type { Migrated, Place, Plan, TypeDetail, TypeRecord } from '../../api/types';
 import { useT } from '../../i18n';
 import { count, duration } from '../../lib/format';
-import { Badge, Button, Loading, ProblemBox } from '../../ui/basics';
+import { Badge, Button, Loading, Notice, ProblemBox } from '../../ui/basics';
 import { Confirm, Dialog, FormDialog } from '../../ui/dialog';
 import { CheckField, SelectField, TextField } from '../../ui/fields';
 import { useToast } from '../../ui/toast';
@@ -81,7 +82,7 @@ export function MoveDialog({ type, onClose }: Props) {
     >
       <p>{t.move.explain}</p>
       {listError && <ProblemBox error={listError} />}
-      {instances && others.length === 0 && <p className="notice warn">{t.move.noOther}</p>}
+      {instances && others.length === 0 && <Notice tone="warn">{t.move.noOther}</Notice>}
       {others.length > 0 && (
         <SelectField
           label={t.redis.target}
@@ -106,7 +107,7 @@ export function MoveDialog({ type, onClose }: Props) {
       {abandon && (
         <TextField label={t.common.typeName(type.name)} value={typed} onChange={setTyped} mono />
       )}
-      {move.isPending && <progress aria-label={t.move.running} />}
+      {move.isPending && <Progress value={100} animated aria-label={t.move.running} />}
     </FormDialog>
   );
 }
@@ -118,26 +119,26 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
     <div className="stack" role="status">
       <h3>{t.move.dryRun}</h3>
       {plan.problems.map((problem) => (
-        <p key={problem} className="problem">
+        <Notice key={problem} tone="bad">
           {problem}
-        </p>
+        </Notice>
       ))}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" />
-            <th scope="col">{t.common.name}</th>
-            <th scope="col">{t.common.state}</th>
-            <th scope="col" className="num">
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Td />
+            <Table.Th scope="col">{t.common.name}</Table.Th>
+            <Table.Th scope="col">{t.common.state}</Table.Th>
+            <Table.Th scope="col" className="num">
               {t.move.holds}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
           <PlaceRow label={t.move.from} place={plan.from} />
           <PlaceRow label={t.move.to} place={plan.to} />
-        </tbody>
-      </table>
+        </Table.Tbody>
+      </Table>
       <p>
         {plan.rest === 0 ? (
           t.move.nothingLeft
@@ -155,16 +156,16 @@ function PlanView({ plan, abandon }: { plan: Plan; abandon: boolean }) {
 function PlaceRow({ label, place }: { label: string; place: Place }) {
   const t = useT();
   return (
-    <tr>
-      <td>{label}</td>
-      <th scope="row">{place.name}</th>
-      <td>
+    <Table.Tr>
+      <Table.Td>{label}</Table.Td>
+      <Table.Th scope="row">{place.name}</Table.Th>
+      <Table.Td>
         <Badge tone={place.reachable ? 'ok' : 'bad'}>
           {place.reachable ? t.common.answers : t.common.down}
         </Badge>
-      </td>
-      <td className="num">{place.dispatcher ? count(place.dispatcher.left) : '—'}</td>
-    </tr>
+      </Table.Td>
+      <Table.Td className="num">{place.dispatcher ? count(place.dispatcher.left) : '—'}</Table.Td>
+    </Table.Tr>
   );
 }
 

@@ -1,4 +1,5 @@
 /** Retire and restore, a new key, a block for a bulk load. */
+import { Code } from '@mantine/core';
 import { useState } from 'react';
 import { typePath } from '../../api/client';
 import { keepType, useAction } from '../../api/queries';
@@ -115,9 +116,9 @@ export function ReserveDialog({ type, onClose }: Props) {
       <Dialog title={t.type.reserveTitle(type.name)} onClose={onClose}>
         <div className="stack">
           <p role="status">{t.type.reserved(count(big(block.count)))}</p>
-          <p className="ids">
+          <Code block>
             {block.start} … {last}
-          </p>
+          </Code>
           {step !== 1n && <p>{t.type.reservedStep(String(step))}</p>}
           <div className="row end">
             <CopyButton text={`${block.start} ${last}`} label={t.common.copy} />
