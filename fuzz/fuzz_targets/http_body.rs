@@ -7,14 +7,16 @@
 
 #![no_main]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use idgen::adapters::memory::{MemoryDispatcher, MemoryRangeStore};
 use idgen::adapters::system::{SystemClock, SystemEntropy};
+use idgen::domain::import::Table;
 use idgen::domain::{Error, InstanceRecord, InstanceSpec};
-use idgen::front::http::{Access, HttpConfig, bind};
-use idgen::ports::{Dispatcher, DispatcherFactory, RangeStore};
+use idgen::front::http::{Access, AdminToken, HttpConfig, bind};
+use idgen::ports::{Dispatcher, DispatcherFactory, ForeignTable, ImportSource, RangeStore};
+use idgen::service::access::AccessControl;
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use libfuzzer_sys::fuzz_target;
 use prometheus::Registry;
@@ -32,6 +34,32 @@ impl DispatcherFactory for Memory {
     fn connect(&self, _: &InstanceRecord) -> Result<Arc<dyn Dispatcher>, Error> {
         Ok(self.0.clone())
     }
+}
+
+/// There is no other database.
+struct Nothing;
+
+#[async_trait::async_trait]
+impl ImportSource for Nothing {
+    async fn read(&self, _: &ForeignTable) -> Result<Table, Error> {
+        Err(Error::invalid("source.url", "source.url leads nowhere here"))
+    }
+}
+
+/// Made once, because it takes the time of hashing a password.
+fn access() -> Access {
+    static ACCESS: OnceLock<Access> = OnceLock::new();
+    let made = ACCESS.get_or_init(|| {
+        let accounts = Arc::new(MemoryRangeStore::new());
+        let control =
+            AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock));
+        Access {
+            admin: AdminToken::Token(TOKEN.to_owned()),
+            control: Arc::new(control.expect("a hash of a password")),
+            secure_cookies: false,
+        }
+    });
+    made.clone()
 }
 
 async fn node() -> Arc<Service> {
@@ -55,6 +83,7 @@ async fn node() -> Arc<Service> {
         factory: Arc::new(Memory(Arc::new(MemoryDispatcher::new(&SystemEntropy)))),
         entropy: Arc::new(SystemEntropy),
         clock: Arc::new(SystemClock),
+        import_source: Arc::new(Nothing),
     };
     let metrics = ServiceMetrics::register(&Registry::new()).expect("new metrics");
     Arc::new(Service::start(config, ports, metrics).await.expect("a node in memory"))
@@ -84,8 +113,7 @@ fuzz_target!(|text: &str| {
         let http = bind(config).await.expect("a port");
         let addr = http.local_addr().expect("an address");
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let access = Access::Token(TOKEN.to_owned());
-        let serving = tokio::spawn(http.serve(service.clone(), Registry::new(), access, stopped));
+        let serving = tokio::spawn(http.serve(service.clone(), Registry::new(), access(), stopped));
         let mut stream = TcpStream::connect(addr).await.expect("the server goes on");
         for request in text.split("\n---\n").take(16) {
             let (line, body) = request.split_once('\n').unwrap_or((request, ""));
@@ -102,8 +130,8 @@ fuzz_target!(|text: &str| {
                 body.len()
             );
             let answer = tokio::time::timeout(PATIENCE, exchange(&mut stream, head.as_bytes()));
-            let Some((status, body)) = answer.await.expect("an answer in time") else {
-                // Closed, as after a bad request line.
+            let Some((status, Some(body))) = answer.await.expect("an answer in time") else {
+                // Closed, as after a bad request line, or an answer in pieces.
                 stream = TcpStream::connect(addr).await.expect("the server goes on");
                 continue;
             };
@@ -116,8 +144,12 @@ fuzz_target!(|text: &str| {
     });
 });
 
-/// Status, media type and body of the answer; `None` if the peer closes.
-async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<(u16, (String, Vec<u8>))> {
+/// Status, media type and body of the answer; `None` if the peer closes. There is no
+/// body where the answer comes in pieces, as the stream of events, which does not end.
+async fn exchange(
+    stream: &mut TcpStream,
+    request: &[u8],
+) -> Option<(u16, Option<(String, Vec<u8>)>)> {
     stream.write_all(request).await.ok()?;
     let mut bytes = Vec::new();
     let end = loop {
@@ -134,13 +166,17 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<(u16, (Strin
         Some(line[name.len()..].trim().to_owned())
     };
     let status = head.split(' ').nth(1)?.parse().ok()?;
+    if field("transfer-encoding:").is_some() {
+        return Some((status, None));
+    }
     let length: usize = field("content-length:").and_then(|n| n.parse().ok()).unwrap_or(0);
     while bytes.len() < end + length {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
     }
-    Some((status, (field("content-type:").unwrap_or_default(), bytes.split_off(end))))
+    let kind = field("content-type:").unwrap_or_default();
+    Some((status, Some((kind, bytes.split_off(end)))))
 }
 
 fn check(request: &str, status: u16, (kind, body): &(String, Vec<u8>)) {
