@@ -83,6 +83,15 @@ pub(super) fn call(server: &Server, method: &str, path: &str, body: Value) -> Re
     send(server, method, &format!("/api/v1{path}"), &headers, &body)
 }
 
+/// The head of the answer to a request with the right token; its body may have no end.
+pub(super) fn open(server: &Server, method: &str, path: &str) -> ureq::http::Response<ureq::Body> {
+    let request = ureq::http::Request::builder()
+        .method(method)
+        .uri(format!("{}/api/v1{path}", server.url()))
+        .header("authorization", format!("Bearer {TOKEN}"));
+    agent().run(request.body(()).unwrap()).unwrap()
+}
+
 pub(super) fn get(server: &Server, path: &str) -> Reply {
     call(server, "GET", path, Value::Null)
 }
