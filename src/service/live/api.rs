@@ -158,6 +158,7 @@ pub struct NodeReport {
 
 /// How a node finds a part that it depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NodePart")]
 pub struct Part {
     /// `store`, or the name of a Redis instance.
     pub name: String,
