@@ -22,7 +22,7 @@ const TYPES: [&[&str]; 6] = [
 ];
 
 /// How many operations the document has, but for the stream, which has no end.
-const OPERATIONS: u32 = 46;
+const OPERATIONS: u32 = 45;
 
 /// The answer to a request that makes something.
 fn made(node: &Node, path: &str, body: &Value) -> Value {

@@ -145,7 +145,7 @@ fn of_accounts<A: AdminApi>() -> [Operation<Shared<A>>; 4] {
 
 // Of these everybody has their own; the handlers look at whose they are.
 fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
-    use ErrorCode::Conflict;
+    use ErrorCode::{AlreadyExists, Conflict};
     [
         get("listSessions", "/sessions", Role::View, sessions::<A>)
             .about("Lists one's sessions", "Those of everybody, for `administer`.")
@@ -160,7 +160,7 @@ fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
         post("addToken", "/tokens", Role::View, add_token::<A>)
             .about("Makes an API token", "Of at most one's own role.")
             .answers::<MadeTokenJson>(201, "The token, and this once its secret.")
-            .refuses(&[Conflict]),
+            .refuses(&[AlreadyExists, Conflict]),
         delete("revokeToken", "/tokens/{id}", Role::View, revoke_token::<A>)
             .about("Revokes an API token", "One of those that one sees.")
             .answers_nothing(204, "It is revoked.")
