@@ -6,6 +6,7 @@ mod support;
 
 use std::process::Command;
 
+use serde_json::{Value, json};
 use support::TempFolder;
 use support::node::{Cluster, Node, TOKEN, data_folder};
 use support::redis::RedisServer;
@@ -20,6 +21,37 @@ const TYPES: [&[&str]; 6] = [
     &["invoice", "--calendar", "daily", "--format", "{date:yyMMdd}{seq:06}"],
 ];
 
+/// How many operations the document has, but for the stream, which has no end.
+const OPERATIONS: u32 = 45;
+
+/// The answer to a request that makes something.
+fn made(node: &Node, path: &str, body: &Value) -> Value {
+    let mut answer = ureq::post(format!("{}/api/v1{path}", node.url))
+        .header("Authorization", format!("Bearer {TOKEN}"))
+        .send_json(body)
+        .expect(path);
+    answer.body_mut().read_json().expect("JSON")
+}
+
+/// Makes two accounts and two API tokens, and logs in; the ids of the tokens and of the
+/// session.
+fn let_people_in(node: &Node) -> Vec<String> {
+    let mut ids = Vec::new();
+    for (name, role) in [("ann", "administer"), ("bob", "operate")] {
+        let account = json!({"name": name, "role": role, "password": "correct horse"});
+        made(node, "/accounts", &account);
+        let token = made(node, "/tokens", &json!({"name": name, "role": role}));
+        ids.push(token["token"]["id"].as_str().expect("an id").to_owned());
+    }
+    made(node, "/session", &json!({"name": "bob", "password": "correct horse"}));
+    let sessions = ureq::get(format!("{}/api/v1/sessions", node.url))
+        .header("Authorization", format!("Bearer {TOKEN}"))
+        .call();
+    let sessions: Value = sessions.expect("sessions").body_mut().read_json().expect("JSON");
+    ids.push(sessions["items"][0]["id"].as_str().expect("an id").to_owned());
+    ids
+}
+
 /// Runs `phases` of schemathesis against `node`, at least `cases` requests; panics with
 /// its report if it finds anything.
 fn try_everything(node: &Node, phases: &str, cases: u32) {
@@ -30,6 +62,7 @@ fn try_everything(node: &Node, phases: &str, cases: u32) {
         node.run(&[&["type", "add"], arguments].concat());
     }
     let names: Vec<_> = TYPES.iter().map(|arguments| arguments[0]).collect();
+    let credentials = let_people_in(node);
     let folder = TempFolder::new("schemathesis");
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/schemathesis.sh"))
         .args(["run", &format!("{}/api/v1/openapi.json", node.url)])
@@ -40,6 +73,8 @@ fn try_everything(node: &Node, phases: &str, cases: u32) {
         .current_dir(folder.path())
         .env("IDGEN_TYPES", names.join(","))
         .env("IDGEN_INSTANCES", "embedded,default,second")
+        .env("IDGEN_ACCOUNTS", "ann,bob")
+        .env("IDGEN_CREDENTIALS", credentials.join(","))
         .env("IDGEN_REDIS", redis.url())
         .output()
         .expect("scripts/schemathesis.sh runs");
@@ -52,7 +87,7 @@ fn try_everything(node: &Node, phases: &str, cases: u32) {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u32>().unwrap_or(0)
     };
-    assert!(counted("Tested:") >= 23, "{report}");
+    assert!(counted("Tested:") >= OPERATIONS, "{report}");
     assert!(counted("Test cases:") >= cases, "{report}");
     assert!(node.is_ready(), "{}", node.log());
     assert!(!node.log().contains("panicked"), "{}", node.log());

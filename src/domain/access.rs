@@ -2,10 +2,16 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Error, ErrorCode};
 
 /// What somebody may do. Each role may do all that the ones before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Look at everything but other people's sessions, tokens and accounts.
     View,
@@ -54,6 +60,8 @@ pub const MAX_TOKENS: usize = 1_000;
 pub const MAX_SESSIONS: usize = 20;
 /// Longest name of an account or a token, in characters.
 pub const MAX_NAME: usize = 64;
+/// What [`check_name`] lets pass, as a regular expression.
+pub const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}$";
 /// Most types, or beginnings of names of types, that a token may be limited to.
 pub const MAX_SCOPES: usize = 50;
 /// How long a revoked or expired token is still listed, in milliseconds: 30 days.

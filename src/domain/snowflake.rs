@@ -55,6 +55,8 @@ pub struct Layout {
     /// Time zero, in milliseconds of the Unix epoch; from 0 to
     /// [`Layout::LATEST_EPOCH_MS`], and in the past when the type is made.
     #[schemars(range(min = 0, max = Layout::LATEST_EPOCH_MS))]
+    #[schemars(description = "Time zero, in milliseconds of the Unix epoch; in the past when \
+                              the type is made.")]
     pub epoch_ms: i64,
 }
 

@@ -5,7 +5,7 @@
 //! store. A repeated import finds what the one before made; so one that runs into its
 //! time limit is gone on with by asking again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::admin::AdminApi;
 use super::{Parts, unavailable};
-use crate::domain::import::{Item, Kind, Rules, Source, Table, plan, read_text};
+use crate::domain::import::{Item, Kind, MAX_ROWS, Rules, Source, Table, plan, read_text};
 use crate::domain::{Error, ErrorCode, TypeName, TypeRecord};
 use crate::ports::TypeFilter;
 use crate::ports::import_source::ForeignTable;
@@ -104,6 +104,10 @@ pub async fn import<A: AdminApi>(
 ) -> Result<Imported, Error> {
     let ImportRequest { source, kind, rules, only, dry_run } = request;
     rules.validate()?;
+    if only.len() > MAX_ROWS {
+        let why = format!("only has {} names; the limit is {MAX_ROWS}", only.len());
+        return Err(Error::invalid("only", why));
+    }
     let table = match &source {
         ImportFrom::Text(_) => None,
         ImportFrom::Database(wanted) => Some(api.read_foreign(wanted).await?),
@@ -120,10 +124,12 @@ pub async fn import<A: AdminApi>(
         .await
         .map_err(|error| Error::new(ErrorCode::Internal, format!("import: {error}")))??;
     if !only.is_empty() {
-        if let Some(missing) = only.iter().find(|name| !items.iter().any(|i| i.name == **name)) {
+        let there: HashSet<_> = items.iter().map(|item| item.name.as_str()).collect();
+        if let Some(missing) = only.iter().find(|name| !there.contains(name.as_str())) {
             let shown: String = missing.chars().take(128).collect();
             return Err(Error::invalid("only", format!("only: the source has no {shown:?}")));
         }
+        let only: HashSet<_> = only.into_iter().collect();
         items.retain(|item| only.contains(&item.name));
     }
     let names = items.iter().filter_map(|item| Some(item.plan.as_ref().ok()?.spec.name.clone()));

@@ -1,6 +1,6 @@
 //! Addresses about accounts, sessions and API tokens.
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -19,34 +19,57 @@ use super::operations::{Operation, Request, Takes, delete, get, patch, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::ListJson;
-use crate::domain::access::{CredentialKind, MAX_NAME, Role};
+use crate::domain::access::{CredentialKind, MAX_NAME, NAME_PATTERN, Role};
 use crate::domain::{Error, ErrorCode};
 use crate::service::access::{AccessControl, Login, NoLogin, no_person};
 use crate::service::admin::AdminApi;
 
 type Answer = Result<Response, Problem>;
 
-/// The name of an account, or the id of a session or a token, in the path.
-struct Ref(String);
+/// The name of an account in the path.
+struct AccountName(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Ref {
+impl<S: Send + Sync> FromRequestParts<S> for AccountName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Name(name) = Name::from_request_parts(parts, state).await?;
-        Ok(Ref(name))
+        Name::from_request_parts(parts, state).await.map(|Name(name)| AccountName(name))
     }
 }
 
-impl Takes for Ref {
+impl Takes for AccountName {
     fn note(request: &mut Request) {
         request.parameters.push(json!({
             "name": "name", "in": "path", "required": true,
-            "description": "Name of the account, or id of the session or token.",
-            "schema": {
-                "type": "string", "maxLength": MAX_NAME,
-                "pattern": "^[A-Za-z0-9][A-Za-z0-9_.@+-]*$",
-            },
+            "description": "Name of the account.",
+            "schema": {"type": "string", "maxLength": MAX_NAME, "pattern": NAME_PATTERN},
+        }));
+    }
+}
+
+/// The id of a session or a token in the path.
+struct CredentialId(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for CredentialId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(CredentialId(id)),
+            Err(error) => {
+                let detail = format!("id in the path: {}", error.body_text());
+                Err(Problem::malformed(Some("id".to_owned()), detail))
+            }
+        }
+    }
+}
+
+impl Takes for CredentialId {
+    fn note(request: &mut Request) {
+        request.parameters.push(json!({
+            "name": "id", "in": "path", "required": true,
+            "description": "Id of the session or token: 32 hexadecimal digits.",
+            "schema": {"type": "string", "maxLength": 32, "pattern": "^[0-9a-f]{32}$"},
         }));
     }
 }
@@ -122,12 +145,12 @@ fn of_accounts<A: AdminApi>() -> [Operation<Shared<A>>; 4] {
 
 // Of these everybody has their own; the handlers look at whose they are.
 fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
-    use ErrorCode::Conflict;
+    use ErrorCode::{AlreadyExists, Conflict};
     [
         get("listSessions", "/sessions", Role::View, sessions::<A>)
             .about("Lists one's sessions", "Those of everybody, for `administer`.")
             .answers::<ListJson<SessionInfoJson>>(200, "The sessions."),
-        delete("endSession", "/sessions/{name}", Role::View, end_session::<A>)
+        delete("endSession", "/sessions/{id}", Role::View, end_session::<A>)
             .about("Ends a session", "One of those that one sees.")
             .answers_nothing(204, "It has ended.")
             .faults(&[Fault::NotFound]),
@@ -137,8 +160,8 @@ fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
         post("addToken", "/tokens", Role::View, add_token::<A>)
             .about("Makes an API token", "Of at most one's own role.")
             .answers::<MadeTokenJson>(201, "The token, and this once its secret.")
-            .refuses(&[Conflict]),
-        delete("revokeToken", "/tokens/{name}", Role::View, revoke_token::<A>)
+            .refuses(&[AlreadyExists, Conflict]),
+        delete("revokeToken", "/tokens/{id}", Role::View, revoke_token::<A>)
             .about("Revokes an API token", "One of those that one sees.")
             .answers_nothing(204, "It is revoked.")
             .faults(&[Fault::NotFound]),
@@ -285,7 +308,7 @@ async fn add_account<A: AdminApi>(
 
 async fn change_account<A: AdminApi>(
     State(app): State<Shared<A>>,
-    Ref(name): Ref,
+    AccountName(name): AccountName,
     Actor(actor): Actor,
     JsonBody(body): JsonBody<AccountPatch>,
 ) -> Answer {
@@ -298,7 +321,7 @@ async fn change_account<A: AdminApi>(
 
 async fn remove_account<A: AdminApi>(
     State(app): State<Shared<A>>,
-    Ref(name): Ref,
+    AccountName(name): AccountName,
     Actor(actor): Actor,
     _: NoBody,
 ) -> Answer {
@@ -319,7 +342,7 @@ async fn end_session<A: AdminApi>(
     State(app): State<Shared<A>>,
     Asker(who): Asker,
     Actor(actor): Actor,
-    Ref(id): Ref,
+    CredentialId(id): CredentialId,
     _: NoBody,
 ) -> Answer {
     end(&app.access, CredentialKind::Session, &who, &actor, &id).await
@@ -352,7 +375,7 @@ async fn revoke_token<A: AdminApi>(
     State(app): State<Shared<A>>,
     Asker(who): Asker,
     Actor(actor): Actor,
-    Ref(id): Ref,
+    CredentialId(id): CredentialId,
     _: NoBody,
 ) -> Answer {
     end(&app.access, CredentialKind::Token, &who, &actor, &id).await

@@ -3,9 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::access::{Account, AccountChange, Credential, Role};
+use crate::domain::access::{
+    Account, AccountChange, Credential, MAX_NAME, MAX_PASSWORD, MAX_SCOPES, MIN_PASSWORD,
+    NAME_PATTERN, Role,
+};
 use crate::domain::{Error, ErrorCode};
 use crate::service::access::TokenSpec;
+
+/// Longest secret, in characters, that can be one of ours.
+const MAX_SECRET: usize = 128;
+/// Name of a type, or the beginning of one and `*`.
+const SCOPE_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\\*?$";
 
 /// What a page must know before anybody is logged in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +36,8 @@ pub struct SessionJson {
     /// When it ends if it is not used, in milliseconds of the Unix epoch; `null` for
     /// never.
     pub expires_ms: Option<i64>,
-    /// `session` or `token`.
+    /// `session` or `token`: what was shown.
+    #[schemars(extend("enum" = ["session", "token"]))]
     pub how: String,
 }
 
@@ -37,7 +46,8 @@ pub struct SessionJson {
 pub struct WhoJson {
     /// As the audit log has it.
     pub name: String,
-    /// `view`, `operate` or `administer`.
+    /// What it may do.
+    #[schemars(with = "Role")]
     pub role: String,
 }
 
@@ -46,8 +56,10 @@ pub struct WhoJson {
 #[serde(deny_unknown_fields)]
 pub struct LoginJson {
     /// The account.
+    #[schemars(length(min = 1, max = MAX_NAME), pattern(NAME_PATTERN))]
     pub name: String,
     /// Its password.
+    #[schemars(length(min = 1, max = MAX_PASSWORD))]
     pub password: String,
 }
 
@@ -56,10 +68,13 @@ pub struct LoginJson {
 #[serde(deny_unknown_fields)]
 pub struct SetupJson {
     /// What stands after `#` in the set-up link.
+    #[schemars(length(min = 1, max = MAX_SECRET))]
     pub token: String,
-    /// See [`Account::name`].
+    /// Its name: letters, digits and `_ . @ + -`.
+    #[schemars(length(min = 1, max = MAX_NAME), pattern(NAME_PATTERN))]
     pub name: String,
-    /// Its password: 10 characters at least, 1 024 bytes at most.
+    /// Its password: 10 characters at least, 1 024 bytes at most; not the name.
+    #[schemars(length(min = MIN_PASSWORD, max = MAX_PASSWORD))]
     pub password: String,
 }
 
@@ -68,27 +83,30 @@ pub struct SetupJson {
 #[serde(deny_unknown_fields)]
 pub struct PasswordJson {
     /// The password so far.
+    #[schemars(length(min = 1, max = MAX_PASSWORD))]
     pub old: String,
-    /// The new one.
+    /// The new one: 10 characters at least, 1 024 bytes at most; not the name.
+    #[schemars(length(min = MIN_PASSWORD, max = MAX_PASSWORD))]
     pub new: String,
 }
 
 /// An account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountJson {
-    /// See [`Account::name`].
+    /// Its name.
     pub name: String,
-    /// See [`Account::role`].
+    /// What the person may do.
+    #[schemars(with = "Role")]
     pub role: String,
-    /// See [`Account::disabled`].
+    /// Whether it is closed for now: nobody can log in, and its tokens do not work.
     pub disabled: bool,
-    /// See [`Account::created_ms`].
+    /// When it was made, in milliseconds of the Unix epoch by the store's clock.
     pub created_ms: i64,
-    /// See [`Account::updated_ms`].
+    /// When it was changed last, likewise.
     pub updated_ms: i64,
-    /// See [`Account::last_login_ms`].
+    /// When somebody logged in last, likewise; `null` if nobody did.
     pub last_login_ms: Option<i64>,
-    /// See [`Account::version`].
+    /// Counts its changes, from 1.
     pub version: i64,
 }
 
@@ -110,11 +128,14 @@ impl From<Account> for AccountJson {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAccountJson {
-    /// See [`Account::name`].
+    /// Its name: letters, digits and `_ . @ + -`.
+    #[schemars(length(min = 1, max = MAX_NAME), pattern(NAME_PATTERN))]
     pub name: String,
-    /// See [`Account::role`].
+    /// What the person may do.
+    #[schemars(with = "Role")]
     pub role: String,
-    /// Its password: 10 characters at least, 1 024 bytes at most.
+    /// Its password: 10 characters at least, 1 024 bytes at most; not the name.
+    #[schemars(length(min = MIN_PASSWORD, max = MAX_PASSWORD))]
     pub password: String,
 }
 
@@ -124,15 +145,18 @@ pub struct NewAccountJson {
 pub struct AccountPatch {
     /// The version that the caller has seen; another one is a `CONFLICT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub version: Option<i64>,
-    /// See [`Account::role`].
+    /// What the person may do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Role>")]
     pub role: Option<String>,
-    /// See [`Account::disabled`].
+    /// Whether it is closed for now: nobody can log in, and its tokens do not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// The new password.
+    /// The new password: 10 characters at least, 1 024 bytes at most; not the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = MIN_PASSWORD, max = MAX_PASSWORD))]
     pub password: Option<String>,
 }
 
@@ -152,19 +176,19 @@ impl AccountPatch {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfoJson {
-    /// See [`Credential::id`].
+    /// A random public name, 32 hexadecimal digits.
     pub id: String,
     /// Whose it is.
     pub account: String,
-    /// See [`Credential::created_ms`].
+    /// When it was made, in milliseconds of the Unix epoch by the store's clock.
     pub created_ms: i64,
-    /// See [`Credential::last_used_ms`]; the time of the login if it was not used.
+    /// When it was used last, to the minute; the time of the login if it was not used.
     pub last_used_ms: i64,
-    /// See [`Credential::expires_ms`].
+    /// When it ends by itself if it is not used.
     pub expires_ms: i64,
-    /// See [`Credential::agent`].
+    /// The program that logged in, as it calls itself; at most 200 characters.
     pub agent: String,
-    /// See [`Credential::address`].
+    /// Where it was begun from.
     pub address: String,
     /// Whether it is the one that asks.
     pub current: bool,
@@ -189,21 +213,22 @@ impl SessionInfoJson {
 /// An API token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenJson {
-    /// See [`Credential::id`].
+    /// A random public name, 32 hexadecimal digits.
     pub id: String,
-    /// See [`Credential::name`].
+    /// Its name.
     pub name: String,
     /// What it may do; never more than the account of who made it.
+    #[schemars(with = "Role")]
     pub role: String,
     /// Names of types, or their beginnings with `*`; empty for all.
     pub types: Vec<String>,
     /// Who made it.
     pub created_by: String,
-    /// See [`Credential::created_ms`].
+    /// When it was made, in milliseconds of the Unix epoch by the store's clock.
     pub created_ms: i64,
-    /// See [`Credential::expires_ms`].
+    /// When it ends by itself; `null` for never.
     pub expires_ms: Option<i64>,
-    /// See [`Credential::last_used_ms`].
+    /// When it was used last, to the minute; `null` if never.
     pub last_used_ms: Option<i64>,
     /// Whether it was revoked.
     pub revoked: bool,
@@ -229,15 +254,20 @@ impl From<Credential> for TokenJson {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTokenJson {
-    /// See [`Credential::name`].
+    /// Its name: letters, digits and `_ . @ + -`.
+    #[schemars(length(min = 1, max = MAX_NAME), pattern(NAME_PATTERN))]
     pub name: String,
     /// At most that of who makes it.
+    #[schemars(with = "Role")]
     pub role: String,
     /// Names of types, or their beginnings with `*`; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_SCOPES), inner(pattern(SCOPE_PATTERN)))]
     pub types: Vec<String>,
-    /// When it ends, in milliseconds of the Unix epoch; never if left out.
+    /// When it ends, in milliseconds of the Unix epoch; in the future, within 10 years.
+    /// Never if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub expires_ms: Option<i64>,
 }
 

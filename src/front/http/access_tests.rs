@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::fake::{Fake, Server, TOKEN, access, access_over};
 use super::routes::operations;
-use super::tests::{Reply, call, get, send};
+use super::tests::{Reply, call, filled_in, get, send};
 use super::{Access, AdminToken};
 use crate::adapters::memory::{MemoryRangeStore, StoreFault};
 use crate::domain::access::Role;
@@ -302,7 +302,7 @@ fn every_address_lets_in_who_has_the_role_and_nobody_else() {
     let mut walked = 0;
     for operation in operations::<Fake>() {
         let (method, route) = (operation.method.as_str(), operation.path);
-        let path = route.replace("{name}", "nobody-there");
+        let path = filled_in(route);
         if route == "/session" && method == "DELETE" {
             continue; // Ends the session that the rest is asked with.
         }

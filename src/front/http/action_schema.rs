@@ -12,8 +12,8 @@ use crate::service::admin::Reserved;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
-    /// How many ids, 1 to [`TypeSpec::LONGEST_RANGE`].
-    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE), description = "How many ids.")]
+    /// How many ids.
+    #[schemars(range(min = 1, max = TypeSpec::LONGEST_RANGE))]
     pub count: i64,
 }
 
@@ -22,13 +22,13 @@ pub struct Reserve {
 pub struct ReservedJson {
     /// The type.
     pub name: String,
-    /// See [`Reserved::start`].
+    /// The first id.
     pub start: i64,
-    /// See [`Reserved::end`].
+    /// Above the last id.
     pub end: i64,
-    /// See [`Reserved::step`].
+    /// From one id to the next: 1, or the number of sites that share the type.
     pub step: i64,
-    /// See [`Reserved::count`].
+    /// How many ids.
     pub count: i64,
 }
 
@@ -55,35 +55,38 @@ pub struct PreviewType {
 /// What the type would be like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreviewJson {
-    /// See [`Preview::ids`].
+    /// The first ids as callers see them, 5 at most; fewer where there are fewer.
     pub ids: Vec<PreviewIdJson>,
-    /// See [`Preview::ascending`].
+    /// Whether ids come in ascending order, within the promise of the mode.
     pub ascending: bool,
-    /// See [`Preview::growth`].
+    /// The first ranges, 12 at most, of the type or of one shard of it; none without a
+    /// rate after the first, and none of a snowflake type.
     pub growth: Vec<GrowthJson>,
-    /// See [`Preview::lasts_s`].
+    /// For how long the ids last at this rate, in seconds: of a calendar series those
+    /// of a period where they end before it, of a snowflake type its epoch. `null`
+    /// where they do not end.
     pub lasts_s: Option<f64>,
-    /// See [`Preview::note`].
+    /// What is to be known about the above.
     pub note: Option<String>,
 }
 
 /// An id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PreviewIdJson {
-    /// See [`PreviewId::id`].
+    /// The number; `null` for a calendar series, which has texts only.
     pub id: Option<i64>,
-    /// See [`PreviewId::text`].
+    /// The text.
     pub text: String,
 }
 
 /// A range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthJson {
-    /// See [`Growth::at_s`].
+    /// When it is allocated, in seconds from the first id.
     pub at_s: f64,
-    /// See [`Growth::length`].
+    /// Its length, in positions.
     pub length: u64,
-    /// See [`Growth::end`].
+    /// One above its last position; within the period, for a calendar series.
     pub end: i64,
 }
 

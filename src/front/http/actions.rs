@@ -2,8 +2,9 @@
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
+use axum::http::header::ALLOW;
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use super::action_schema::{PreviewJson, PreviewType, Reserve, ReservedJson};
 use super::answer::json;
@@ -70,10 +71,9 @@ async fn preview<A: AdminApi>(
     body: Result<JsonBody<PreviewType>, Problem>,
 ) -> Answer {
     if name != "preview" {
-        return Err(Problem::fault(
-            Fault::Method,
-            "POST is for /types/preview, and for the addresses below a type",
-        ));
+        let why = "POST is for /types/preview, and for the addresses below a type";
+        let refusal = Problem::fault(Fault::Method, why);
+        return Ok(([(ALLOW, "GET, HEAD, PATCH")], refusal).into_response());
     }
     let JsonBody(body) = body?;
     let preview = app.api.preview(body.id_type.into_spec()?, body.rate).await?;

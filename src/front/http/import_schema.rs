@@ -3,10 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::import::{Gap, Kind, Rules};
-use crate::domain::{Error, Mode};
+use super::extract::MAX_IMPORT;
+use crate::domain::import::{Gap, Kind, MAX_GAP, MAX_PERCENT, MAX_ROWS, Rules};
+use crate::domain::instance::InstanceSpec;
+use crate::domain::{Error, Mode, TypeName};
 use crate::ports::ForeignTable;
 use crate::service::import::{ImportFrom, ImportRequest, ImportState, Imported, ImportedItem};
+
+/// Longest name of a table of MySQL, in characters.
+const MAX_TABLE: usize = 64;
+
+/// The names of the formats; `null` is as good as none.
+fn formats() -> Vec<Option<&'static str>> {
+    let kinds = Kind::ALL.into_iter().map(Kind::as_str);
+    std::iter::once("auto").chain(kinds).map(Some).chain([None]).collect()
+}
 
 /// What to take over.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,35 +25,49 @@ use crate::service::import::{ImportFrom, ImportRequest, ImportState, Imported, I
 pub struct NewImport {
     /// From where.
     pub source: NewSource,
-    /// `auto` (if not given), or the name of a [`Kind`].
+    /// Whose types they are; `auto`, if not given, lets the source tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = formats()))]
     pub format: Option<String>,
     /// How many ids are left out above the highest one; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<GapJson>,
-    /// See [`Rules::mode`].
+    /// The mode of the new types, `strict` or `segment`; if not given, what the source
+    /// tells, else `strict`. Not for exports and `id_alloc`, whose mode is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["strict", "segment", null]))]
     pub mode: Option<String>,
-    /// See [`Rules::instance`].
+    /// The Redis instance of the new types, by name or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TypeName::MAX_LEN))]
     pub instance: Option<String>,
-    /// Only types of these names; all if it is empty.
+    /// Only types of these names, as the source has them; all if it is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_ROWS), inner(length(max = TypeName::MAX_LEN)))]
     pub only: Vec<String>,
 }
 
 /// From where: a text, or a database.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["text"], "properties": {
+        "text": {"type": "string"}, "url": {"type": "null"}, "table": {"type": "null"},
+    }},
+    {"required": ["url"], "properties": {"url": {"type": "string"}, "text": {"type": "null"}}},
+]))]
 pub struct NewSource {
     /// A dump, a table as CSV or TSV, or an export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_IMPORT))]
     pub text: Option<String>,
     /// `mysql://user:password@host:port/database`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = InstanceSpec::MAX_URL), pattern("^mysql://.+"))]
     pub url: Option<String>,
     /// The table there, if it has not the name that its system gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_TABLE))]
     pub table: Option<String>,
 }
 
@@ -51,10 +76,11 @@ pub struct NewSource {
 #[serde(untagged)]
 pub enum GapJson {
     /// So many ids.
-    Ids(i64),
+    Ids(#[schemars(range(min = 0, max = MAX_GAP))] i64),
     /// So many percent of the step, or of the highest id where there is no step.
     Percent {
-        /// 0 to 1 000.
+        /// How many percent.
+        #[schemars(range(min = 0, max = MAX_PERCENT))]
         percent: i64,
     },
 }
@@ -68,7 +94,11 @@ impl NewImport {
         };
         let source = match (self.source.text, self.source.url, self.source.table) {
             (Some(text), None, None) => ImportFrom::Text(text.into()),
-            (None, Some(url), table) => ImportFrom::Database(ForeignTable { url, table, kind }),
+            (None, Some(url), table) => {
+                not_longer("source.url", &url, InstanceSpec::MAX_URL)?;
+                not_longer("source.table", table.as_deref().unwrap_or_default(), MAX_TABLE)?;
+                ImportFrom::Database(ForeignTable { url, table, kind })
+            }
             _ => {
                 return Err(Error::invalid(
                     "source",
@@ -88,6 +118,16 @@ impl NewImport {
         };
         Ok(ImportRequest { source, kind, rules, only: self.only, dry_run })
     }
+}
+
+/// Refuses a text of more than `limit` characters, without repeating it.
+fn not_longer(field: &'static str, text: &str, limit: usize) -> Result<(), Error> {
+    let length = text.chars().count();
+    if length <= limit {
+        return Ok(());
+    }
+    let why = format!("{field} has {length} characters; the limit is {limit}");
+    Err(Error::invalid(field, why))
 }
 
 /// What became of an import.
@@ -116,11 +156,11 @@ pub struct ImportItemJson {
     pub source: ImportSourceJson,
     /// The first id here, as decimal text; empty where there is none.
     pub first_id: String,
-    /// The settings of the new type.
+    /// The shortest range of the new type, in ids.
     pub min_range: Option<i64>,
-    /// As above.
+    /// The description of the new type.
     pub description: String,
-    /// As above.
+    /// The mode of the new type.
     pub mode: Option<String>,
     /// The next position of the type that is here now, as decimal text.
     pub existing_next_id: Option<String>,

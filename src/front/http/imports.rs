@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::answer::{IdForm, json};
@@ -32,12 +32,14 @@ type Answer = Result<Response, Problem>;
 /// Imports at a time: each holds a body of megabytes.
 const AT_A_TIME: usize = 4;
 
+/// Whether it counts.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DryRun {
     /// Whether only to say what it would do; so it is, if nothing is said.
     #[serde(default = "yes")]
     dry_run: bool,
+    /// How ids are written in the answer; those of this one always are text.
     #[serde(default)]
     ids: IdForm,
 }
@@ -46,18 +48,23 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+/// How an export is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum Form {
+    /// An object with a list of types.
     #[default]
     Json,
+    /// A line for each type, after one with the names of the columns.
     Csv,
 }
 
+/// How the types are written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// JSON, if nothing is said.
+    /// How they are written; as JSON, if nothing is said.
     #[serde(default)]
     format: Form,
 }
@@ -78,7 +85,9 @@ pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
         Operation { handler, ..import },
         get("exportTypes", "/export", Role::View, export::<A>)
             .about("All types with their settings", "As a download; ids are text in it.")
-            .answers_as(200, "application/json", "The types, or as `text/csv`."),
+            .answers_as(200, "application/json", "The types.")
+            .answers_as(200, "text/csv", "The types.")
+            .with_header("Content-Disposition", "The name of the file."),
     ]
 }
 

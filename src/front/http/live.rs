@@ -40,29 +40,35 @@ const STREAM_AGE: Duration = Duration::from_secs(240);
 /// How long a client waits before it comes again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Nothing that would change the answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plain {
-    /// Every address of the page takes it; there are no ids in the answer.
+    /// Taken as everywhere; there are no ids in the answer.
     #[serde(default, rename = "ids")]
     _ids: IdForm,
 }
 
+/// How much of the past.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Past {
     /// How far it goes back; an hour, if nothing is said.
     span: Option<Span>,
+    /// How ids are written in the answer.
     #[serde(default)]
     ids: IdForm,
 }
 
+/// Which types to tell of.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Watched {
     /// Names of types to tell of, separated by commas, at most 200.
     #[serde(default)]
+    #[schemars(length(max = MAX_WATCHED * (TypeName::MAX_LEN + 1)))]
     types: String,
+    /// How ids are written in the events.
     #[serde(default)]
     ids: IdForm,
 }

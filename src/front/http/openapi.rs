@@ -23,7 +23,7 @@ const ALWAYS: [ErrorCode; 4] =
     [ErrorCode::Unavailable, ErrorCode::Deadline, ErrorCode::Overloaded, ErrorCode::Internal];
 
 /// Types whose `id` is the number of something else than an id, and never text.
-const NUMBERED: [&str; 2] = ["InstanceJson", "InstanceRefJson"];
+const NUMBERED: [&str; 4] = ["InstanceJson", "InstanceRefJson", "InstanceState", "DrainTarget"];
 
 /// A status, and the codes and titles of the problems that are answered with it.
 type Problems = (u16, Vec<(&'static str, &'static str)>);
@@ -107,17 +107,18 @@ fn describe<S>(
     refused: &mut BTreeSet<Problems>,
 ) -> (Value, Request) {
     (operation.takes)(&mut request);
-    let mut responses = BTreeMap::new();
+    let mut responses: BTreeMap<_, Value> = BTreeMap::new();
     for answer in &operation.answers {
-        let mut described = json!({"description": answer.description});
+        // An operation may answer a status in several forms.
+        let described = responses.entry(answer.status.to_string()).or_insert_with(|| json!({}));
+        described["description"] = json!(answer.description);
         if let Some((media_type, schema)) = answer.content {
             let schema = schema.map_or(json!({}), |make| make(answered).to_value());
-            described["content"] = json!({ media_type: {"schema": schema} });
+            described["content"][media_type] = json!({"schema": schema});
         }
         if !answer.headers.is_empty() {
             described["headers"] = json!(answer.headers);
         }
-        responses.insert(answer.status.to_string(), described);
     }
     for status in problems(operation, &request) {
         let reference = format!("#/components/responses/{}", problem_name(&status));

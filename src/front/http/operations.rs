@@ -301,7 +301,8 @@ impl<S> Operation<S> {
         self.answer(status, description, Some(("application/json", Some(schema))))
     }
 
-    /// It is answered `status` with a body that is not of this API's JSON.
+    /// It is answered `status` with a body that is not of this API's JSON. Named again
+    /// with another media type, it is answered in either form.
     pub(super) fn answers_as(
         self,
         status: u16,

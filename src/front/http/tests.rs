@@ -83,6 +83,13 @@ pub(super) fn call(server: &Server, method: &str, path: &str, body: Value) -> Re
     send(server, method, &format!("/api/v1{path}"), &headers, &body)
 }
 
+/// An address of the document with its parameters, which names nothing that is there.
+/// A stream is one that is refused, because the others have no end to wait for.
+pub(super) fn filled_in(path: &str) -> String {
+    let path = path.replace("{name}", "nobody-there").replace("{id}", "1");
+    if path == "/stream" { path + "?types=~" } else { path }
+}
+
 pub(super) fn get(server: &Server, path: &str) -> Reply {
     call(server, "GET", path, Value::Null)
 }

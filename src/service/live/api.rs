@@ -55,6 +55,7 @@ pub struct LiveConfig {
 /// How far a series goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Span {
     /// The last hour, in steps of 10 s.
     Hour,
@@ -157,6 +158,7 @@ pub struct NodeReport {
 
 /// How a node finds a part that it depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NodePart")]
 pub struct Part {
     /// `store`, or the name of a Redis instance.
     pub name: String,
@@ -185,7 +187,7 @@ pub struct InstanceState {
     pub history: Option<String>,
     /// Why it did not answer.
     pub error: Option<String>,
-    /// How many types are assigned to it; as old as [`Overview::types`].
+    /// How many types are assigned to it; as old as the `types` of the overview.
     pub types: u64,
     /// Where its types go, while it is being drained.
     pub drain_to: Option<InstanceRef>,
@@ -199,6 +201,7 @@ pub struct InstanceState {
 
 /// A Redis instance by number and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DrainTarget")]
 pub struct InstanceRef {
     /// Its number.
     pub id: i64,
@@ -225,6 +228,7 @@ pub struct StoreState {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "AttentionKind")]
 pub enum Kind {
     /// The range store does not answer.
     StoreDown,
@@ -270,6 +274,7 @@ pub enum Severity {
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
+#[schemars(rename = "AttentionSubject")]
 pub struct About {
     /// A type.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
@@ -346,7 +351,7 @@ pub struct Series {
     pub scope: Scope,
     /// Where each step begins.
     pub at_ms: Vec<i64>,
-    /// The mean of each step; `None` where nothing was measured.
+    /// The mean of each step; `null` where nothing was measured.
     pub ids_per_s: Vec<Option<f64>>,
     /// Of a type: the ranges allocated within the span, oldest first; at most the
     /// 1 000 newest.
@@ -365,7 +370,7 @@ pub struct SeriesRange {
     pub end: i64,
     /// How many positions.
     pub length: i64,
-    /// How long it took this node to get it; `None` for what others got, or was
+    /// How long it took this node to get it; `null` for what others got, or was
     /// longer ago.
     pub refill_ms: Option<u64>,
     /// Who asked.
