@@ -24,14 +24,16 @@ test: test-deps check unit
 test-deps:
 	scripts/install-test-deps.sh
 
-## What a tool can check: formatting, lints, generated code, licences.
-check:
+## What a tool can check: formatting, lints, types, generated code, licences.
+check: page
+	cd web-admin && npm run check
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	scripts/generate-thrift.sh --check
 	scripts/check-licences.sh
 
-unit:
+unit: page
+	cd web-admin && npm test
 	$(CARGO) test --locked
 
 ## Simulates many schedules of faults, for ten minutes; see docs/simulation.md.

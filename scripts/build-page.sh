@@ -18,7 +18,7 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 fi
 newer=
 if [ -e dist/index.html ]; then
-    newer=$(find . \( -name node_modules -o -name dist \) -prune -o -type f -newer dist/index.html -print)
+    newer=$(find . \( -name node_modules -o -name dist -o -name e2e \) -prune -o -type f -newer dist/index.html -print)
 fi
 if [ ! -e dist/index.html ] || [ -n "$newer" ]; then
     npm run build

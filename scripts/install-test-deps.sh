@@ -24,6 +24,10 @@ need unzip unzip
 need gcc cc
 need python3 python3
 need maven mvn
+# The admin page is built with these, and tested in a real browser.
+need nodejs node
+need npm npm
+need chromium chromium
 # The MySQL 8 of the tests is linked with these.
 need_library() { # need_library PACKAGE FILE
     ldconfig -p 2>/dev/null | grep -q "$2" || missing="$missing $1"
