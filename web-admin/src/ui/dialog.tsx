@@ -1,5 +1,5 @@
 /** Dialogs: the browser's own, so focus, Escape and inert surroundings come with it. */
-import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { Problem } from '../api/client';
 import { useT } from '../i18n';
 import { ActionProblem, Button } from './basics';
@@ -22,7 +22,9 @@ export function Dialog({
   const t = useT();
   const id = useId();
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // A layout effect: it is closed while it is still in the page, so that the focus goes
+  // back to where it was, and it is open before what is in it asks for the focus.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     if (dialog && !dialog.open) dialog.showModal();
     return () => dialog?.close();
