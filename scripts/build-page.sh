@@ -14,7 +14,9 @@ if ! command -v npm >/dev/null 2>&1; then
 fi
 # npm notes here what it has installed.
 if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
-    npm ci --no-audit --no-fund
+    # Not `npm ci`: it refuses the lock for optional packages of other platforms that the
+    # registry did not show when it was made. This installs the versions of the lock, too.
+    npm install --no-save --no-audit --no-fund
 fi
 newer=
 if [ -e dist/index.html ]; then

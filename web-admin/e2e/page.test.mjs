@@ -21,7 +21,6 @@ let browser;
 let context;
 let page;
 let failed = false;
-let started = false;
 /** What the browser complained of: errors of scripts, and what the policy blocked. */
 const complaints = [];
 
@@ -41,14 +40,6 @@ after(async () => {
 /** A test that runs if those before it passed, and tells what the page showed if it fails. */
 function step(name, run) {
   test(name, async (t) => {
-    if (process.env.FROM && !started) {
-      if (!name.startsWith(process.env.FROM)) return t.skip('dev');
-      started = true;
-      await page.goto(`${first.url}/login`);
-      ADMIN.password = process.env.PW ?? ADMIN.password;
-      await logIn(page, ADMIN);
-      await heading('Overview').waitFor();
-    }
     if (failed) return t.skip('an earlier step failed');
     try {
       await run();

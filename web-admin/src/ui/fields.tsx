@@ -48,10 +48,7 @@ export function TextField({ label, hint, error, value, onChange, ...rest }: Text
   const { type = 'text', mono, numeric, autoComplete = 'off', autoFocus, ...other } = rest;
   const ref = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    if (!autoFocus) return;
-    // A dialog that opens around it focuses what has this, else its own first button.
-    ref.current?.setAttribute('autofocus', '');
-    ref.current?.focus();
+    if (autoFocus) ref.current?.focus();
   }, [autoFocus]);
   return (
     <TextInput

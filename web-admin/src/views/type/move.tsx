@@ -68,7 +68,9 @@ export function MoveDialog({ type, onClose }: Props) {
       problem={move.error}
       wide
       onClose={onClose}
-      onSubmit={() =>
+      onSubmit={() => {
+        // What is told of the type meanwhile must not choose another target.
+        setChosen(to);
         move.mutate(
           {
             method: 'POST',
@@ -77,8 +79,8 @@ export function MoveDialog({ type, onClose }: Props) {
             body: abandon ? { to, abandon } : { to },
           },
           { onSuccess: (moved) => keepType(moved.record), onError: () => void plan.refetch() },
-        )
-      }
+        );
+      }}
     >
       <p>{t.move.explain}</p>
       {listError && <ProblemBox error={listError} />}
