@@ -209,7 +209,7 @@ export const en = {
     title: 'Id types',
     new: 'New id type',
     count: (shown: string, all: string) =>
-      shown === all ? `${all} types` : `${shown} of ${all} types`,
+      shown === all ? (all === '1' ? '1 type' : `${all} types`) : `${shown} of ${all} types`,
     loadingMore: '· loading …',
     none: 'There is no id type yet.',
     nothing: 'No id type fits. Change the filters.',
@@ -496,6 +496,7 @@ export const en = {
     version: 'Version',
     history: 'History',
     target: 'To',
+    choose: 'Choose …',
     drain: 'Drain',
     endDrain: 'End the drain',
     drainTitle: (name: string) => `Drain ${name}`,

@@ -477,6 +477,7 @@ export const zh: Dictionary = {
     version: '版本',
     history: '历史标识',
     target: '目标',
+    choose: '请选择…',
     drain: '排空',
     endDrain: '停止排空',
     drainTitle: (name) => `排空 ${name}`,

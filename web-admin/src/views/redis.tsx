@@ -228,8 +228,8 @@ function AddDialog({ onClose }: { onClose(): void }) {
   const t = useT();
   const toast = useToast();
   const [name, setName] = useState('');
-  const [url, setUrl] = useState('redis://');
-  const [seen, setSeen] = useState(false);
+  const [url, setUrl] = useState('');
+  const [seen, setSeen] = useState(true);
   const [anyway, setAnyway] = useState(false);
   const [tested, setTested] = useState<{ url: string; check: Check } | null>(null);
   const test = useAction<Check>([]);
@@ -273,6 +273,7 @@ function AddDialog({ onClose }: { onClose(): void }) {
         value={url}
         onChange={setUrl}
         hint={t.redis.urlHint}
+        placeholder="redis://user:password@host:6379"
         error={at('url')}
         autoComplete="new-password"
         mono
@@ -308,7 +309,8 @@ function DrainDialog({ each, all, onClose }: { each: Instance; all: Instance[]; 
   const t = useT();
   const toast = useToast();
   const others = all.filter((other) => other.id !== each.id && other.drain_to === null);
-  const [to, setTo] = useState(others[0]?.name ?? '');
+  // Of several, the operator chooses.
+  const [to, setTo] = useState(others.length === 1 ? (others[0]?.name ?? '') : '');
   const drain = useAction(STALE);
   return (
     <FormDialog
@@ -335,7 +337,10 @@ function DrainDialog({ each, all, onClose }: { each: Instance; all: Instance[]; 
         label={t.redis.target}
         value={to}
         onChange={setTo}
-        options={others.map((other) => [other.name, instanceLabel(other, t.common.down)] as const)}
+        options={[
+          ['', t.redis.choose] as const,
+          ...others.map((other) => [other.name, instanceLabel(other, t.common.down)] as const),
+        ]}
       />
       {others.length === 0 && <p className="hint">{t.redis.drainNeedsOther}</p>}
     </FormDialog>

@@ -106,7 +106,8 @@ function Whole({ type }: { type: TypeDetail }) {
             {action('change', t.type.change)}
             {type.mode !== 'snowflake' && !moving && action('move', t.type.move)}
             {(moving || type.moved_from !== null) && action('undo', t.type.undo)}
-            {type.mode !== 'sharded' &&
+            {type.state === 'active' &&
+              type.mode !== 'sharded' &&
               type.mode !== 'snowflake' &&
               !type.options.calendar &&
               action('reserve', t.type.reserve)}

@@ -26,7 +26,8 @@ export function MoveDialog({ type, onClose }: Props) {
   const [chosen, setChosen] = useState('');
   const [abandon, setAbandon] = useState(false);
   const [typed, setTyped] = useState('');
-  const to = chosen || (others.find((each) => each.drain_to === null)?.name ?? '');
+  // Of several, the operator chooses.
+  const to = chosen || (others.length === 1 ? (others[0]?.name ?? '') : '');
   const plan = useQuery<Plan, Problem>({
     queryKey: ['type', type.name, 'plan', to],
     queryFn: ({ signal }) => get(typePath(type.name, '/migration'), { to, ids: 'string' }, signal),
@@ -91,7 +92,10 @@ export function MoveDialog({ type, onClose }: Props) {
           value={to}
           onChange={setChosen}
           disabled={move.isPending}
-          options={others.map((each) => [each.name, instanceLabel(each, t.common.down)] as const)}
+          options={[
+            ['', t.redis.choose] as const,
+            ...others.map((each) => [each.name, instanceLabel(each, t.common.down)] as const),
+          ]}
         />
       )}
       {plan.isFetching && <Loading />}
