@@ -12,6 +12,10 @@ if ! command -v npm >/dev/null 2>&1; then
     echo "build-page: npm is missing: install Node.js 20 or newer to get the admin page" >&2
     exit 1
 fi
+if ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'; then
+    echo "build-page: Node.js is $(node --version): 20.19 or newer is needed for the admin page" >&2
+    exit 1
+fi
 # npm notes here what it has installed.
 if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
     # Not `npm ci`: it refuses the lock for optional packages of other platforms that the
