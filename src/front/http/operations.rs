@@ -14,7 +14,7 @@
 //!    (`deserialize_with`), which need `#[schemars(with = "…")]`.
 //! 3. Add it to the function `operations` of its module:
 //!
-//!    ```ignore
+//!    ```text
 //!    get("listThings", "/things", Role::View, list::<A>)
 //!        .about("Lists things", "By name. `limit` is for pages.")
 //!        .answers::<ListJson<ThingJson>>(200, "The things.")
