@@ -19,7 +19,8 @@ import {
   Time,
   Title,
 } from '../ui/basics';
-import { Confirm, Dialog, FormDialog } from '../ui/dialog';
+import { ConfirmAction } from '../ui/confirm-action';
+import { Dialog, FormDialog } from '../ui/dialog';
 import { CheckField, SelectField, TextField } from '../ui/fields';
 import { useToast } from '../ui/toast';
 
@@ -226,31 +227,19 @@ function AccountDialog({ account, onClose }: { account: Account | null; onClose(
 
 function RemoveAccount({ account, onClose }: { account: Account; onClose(): void }) {
   const t = useT();
-  const toast = useToast();
-  const remove = useAction(STALE_ACCOUNTS);
   return (
-    <Confirm
+    <ConfirmAction
       title={t.access.removeOf(account.name)}
       submit={t.common.remove}
       danger
       type={account.name}
-      busy={remove.isPending}
-      problem={remove.error}
+      action={{ method: 'DELETE', path: `/accounts/${encodeURIComponent(account.name)}` }}
+      stale={STALE_ACCOUNTS}
+      done={() => t.access.removed(account.name)}
       onClose={onClose}
-      onSubmit={() =>
-        remove.mutate(
-          { method: 'DELETE', path: `/accounts/${encodeURIComponent(account.name)}` },
-          {
-            onSuccess: () => {
-              toast(t.access.removed(account.name));
-              onClose();
-            },
-          },
-        )
-      }
     >
       <p>{t.access.removeExplain}</p>
-    </Confirm>
+    </ConfirmAction>
   );
 }
 
@@ -511,24 +500,17 @@ function TokenDialog({
 
 function RevokeDialog({ token, onClose }: { token: Token; onClose(): void }) {
   const t = useT();
-  const revoke = useAction([['tokens'], ['audit']]);
   return (
-    <Confirm
+    <ConfirmAction
       title={t.access.revokeOf(token.name)}
       submit={t.access.revoke}
       danger
-      busy={revoke.isPending}
-      problem={revoke.error}
+      action={{ method: 'DELETE', path: `/tokens/${encodeURIComponent(String(token.id))}` }}
+      stale={[['tokens'], ['audit']]}
       onClose={onClose}
-      onSubmit={() =>
-        revoke.mutate(
-          { method: 'DELETE', path: `/tokens/${encodeURIComponent(String(token.id))}` },
-          { onSuccess: onClose },
-        )
-      }
     >
       <p>{t.access.revokeExplain}</p>
-    </Confirm>
+    </ConfirmAction>
   );
 }
 

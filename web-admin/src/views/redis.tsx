@@ -1,6 +1,6 @@
 /** The Redis instances: how they answer, what is on them, adding, draining, removing. */
 import { Progress } from '@mantine/core';
-import { type ReactNode, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { Link } from 'wouter';
 import { instancePath } from '../api/client';
 import { useAction, useInstances, useOverview } from '../api/queries';
@@ -21,7 +21,8 @@ import {
   ProblemBox,
   Title,
 } from '../ui/basics';
-import { Confirm, FormDialog } from '../ui/dialog';
+import { ConfirmAction } from '../ui/confirm-action';
+import { FormDialog } from '../ui/dialog';
 import { CheckField, SelectField, TextField } from '../ui/fields';
 import { useToast } from '../ui/toast';
 
@@ -351,32 +352,20 @@ export function instanceLabel(each: Instance, down: string): string {
   return each.check?.reachable === false ? `${each.name} (${down})` : each.name;
 }
 
-function RemoveDialog({ each, onClose }: { each: Instance; onClose(): void }): ReactNode {
+function RemoveDialog({ each, onClose }: { each: Instance; onClose(): void }) {
   const t = useT();
-  const toast = useToast();
-  const remove = useAction(STALE);
   return (
-    <Confirm
+    <ConfirmAction
       title={t.redis.removeTitle(each.name)}
       submit={t.redis.remove}
       danger
       type={each.name}
-      busy={remove.isPending}
-      problem={remove.error}
+      action={{ method: 'DELETE', path: instancePath(each.name) }}
+      stale={STALE}
+      done={() => t.redis.removed(each.name)}
       onClose={onClose}
-      onSubmit={() =>
-        remove.mutate(
-          { method: 'DELETE', path: instancePath(each.name) },
-          {
-            onSuccess: () => {
-              toast(t.redis.removed(each.name));
-              onClose();
-            },
-          },
-        )
-      }
     >
       <p>{t.redis.removeExplain}</p>
-    </Confirm>
+    </ConfirmAction>
   );
 }

@@ -8,9 +8,9 @@ import type { Migrated, Place, Plan, TypeDetail, TypeRecord } from '../../api/ty
 import { useT } from '../../i18n';
 import { count, duration } from '../../lib/format';
 import { Badge, Button, Loading, Notice, ProblemBox } from '../../ui/basics';
-import { Confirm, Dialog, FormDialog } from '../../ui/dialog';
+import { ConfirmAction } from '../../ui/confirm-action';
+import { Dialog, FormDialog } from '../../ui/dialog';
 import { CheckField, SelectField, TextField } from '../../ui/fields';
-import { useToast } from '../../ui/toast';
 import { instanceLabel } from '../redis';
 import { staleType } from './small-actions';
 
@@ -177,35 +177,29 @@ function PlaceRow({ label, place }: { label: string; place: Place }) {
 
 export function UndoDialog({ type, onClose }: Props) {
   const t = useT();
-  const toast = useToast();
   const instanceName = useInstanceNames();
-  const undo = useAction<TypeRecord>([...staleType(type.name), ['instances']]);
   const running = type.moving_to !== null;
   return (
-    <Confirm
+    <ConfirmAction<TypeRecord>
       title={t.move.undoTitle(type.name)}
       submit={t.type.undo}
-      busy={undo.isPending}
-      problem={undo.error}
+      action={{
+        method: 'DELETE',
+        path: typePath(type.name, '/migration'),
+        query: { ids: 'string' },
+      }}
+      stale={[...staleType(type.name), ['instances']]}
+      done={(record) => {
+        keepType(record);
+        return t.move.undone(type.name, instanceName(record.instance));
+      }}
       onClose={onClose}
-      onSubmit={() =>
-        undo.mutate(
-          { method: 'DELETE', path: typePath(type.name, '/migration'), query: { ids: 'string' } },
-          {
-            onSuccess: (record) => {
-              keepType(record);
-              toast(t.move.undone(type.name, instanceName(record.instance)));
-              onClose();
-            },
-          },
-        )
-      }
     >
       <p>
         {running
           ? t.move.undoRunning(instanceName(type.instance))
           : t.move.undoBack(instanceName(type.moved_from))}
       </p>
-    </Confirm>
+    </ConfirmAction>
   );
 }

@@ -86,7 +86,7 @@ export function Decode({ type }: { type: TypeDetail }) {
   const t = useT();
   const [text, setText] = useState('');
   const [asked, setAsked] = useState('');
-  const { data, error, isFetching } = useQuery<Decoded, Problem>({
+  const { data, error, isLoading, refetch } = useQuery<Decoded, Problem>({
     queryKey: ['type', type.name, 'decode', asked],
     queryFn: ({ signal }) =>
       call('GET', typePath(type.name, '/decode'), { query: { id: asked, ids: 'string' }, signal }),
@@ -118,7 +118,8 @@ export function Decode({ type }: { type: TypeDetail }) {
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          setAsked(text.trim());
+          if (text.trim() === asked) refetch();
+          else setAsked(text.trim());
         }}
       >
         <TextField
@@ -129,7 +130,8 @@ export function Decode({ type }: { type: TypeDetail }) {
           mono
         />
         <div className="row">
-          <Button type="submit" busy={isFetching} disabled={text.trim() === ''}>
+          {/* Not while the type's news fetch it again: a click would be lost. */}
+          <Button type="submit" busy={isLoading} disabled={text.trim() === ''}>
             {t.decode.submit}
           </Button>
         </div>

@@ -8,9 +8,9 @@ import { useT } from '../../i18n';
 import { count } from '../../lib/format';
 import { big, leftOf, parseId } from '../../lib/ids';
 import { Button, CopyButton } from '../../ui/basics';
-import { Confirm, Dialog, FormDialog } from '../../ui/dialog';
+import { ConfirmAction } from '../../ui/confirm-action';
+import { Dialog, FormDialog } from '../../ui/dialog';
 import { TextField } from '../../ui/fields';
-import { useToast } from '../../ui/toast';
 
 interface Props {
   type: TypeDetail;
@@ -22,68 +22,52 @@ export const staleType = (name: string) =>
 
 export function RetireDialog({ type, onClose }: Props) {
   const t = useT();
-  const toast = useToast();
-  const set = useAction<TypeRecord>(staleType(type.name));
   const retire = type.state === 'active';
   return (
-    <Confirm
+    <ConfirmAction<TypeRecord>
       title={retire ? t.type.retireTitle(type.name) : t.type.restoreTitle(type.name)}
       submit={retire ? t.type.retire : t.type.restore}
       danger={retire}
       type={type.name}
-      busy={set.isPending}
-      problem={set.error}
+      action={{
+        method: 'POST',
+        path: typePath(type.name, retire ? '/retire' : '/restore'),
+        query: { ids: 'string' },
+      }}
+      stale={staleType(type.name)}
+      done={(record) => {
+        keepType(record);
+        return retire ? t.type.retired(type.name) : t.type.restored(type.name);
+      }}
       onClose={onClose}
-      onSubmit={() =>
-        set.mutate(
-          {
-            method: 'POST',
-            path: typePath(type.name, retire ? '/retire' : '/restore'),
-            query: { ids: 'string' },
-          },
-          {
-            onSuccess: (record) => {
-              keepType(record);
-              toast(retire ? t.type.retired(type.name) : t.type.restored(type.name));
-              onClose();
-            },
-          },
-        )
-      }
     >
       <p>{retire ? t.type.retireExplain : t.type.restoreExplain}</p>
-    </Confirm>
+    </ConfirmAction>
   );
 }
 
 export function RotateDialog({ type, onClose }: Props) {
   const t = useT();
-  const toast = useToast();
-  const rotate = useAction<TypeRecord>(staleType(type.name));
   return (
-    <Confirm
+    <ConfirmAction<TypeRecord>
       title={t.type.rotateTitle(type.name)}
       submit={t.type.rotate}
       danger
       type={type.name}
-      busy={rotate.isPending}
-      problem={rotate.error}
+      action={{
+        method: 'POST',
+        path: typePath(type.name, '/rotate-key'),
+        query: { ids: 'string' },
+      }}
+      stale={staleType(type.name)}
+      done={(record) => {
+        keepType(record);
+        return t.type.rotated(type.name);
+      }}
       onClose={onClose}
-      onSubmit={() =>
-        rotate.mutate(
-          { method: 'POST', path: typePath(type.name, '/rotate-key'), query: { ids: 'string' } },
-          {
-            onSuccess: (record) => {
-              keepType(record);
-              toast(t.type.rotated(type.name));
-              onClose();
-            },
-          },
-        )
-      }
     >
       <p>{t.type.rotateExplain}</p>
-    </Confirm>
+    </ConfirmAction>
   );
 }
 
