@@ -21,6 +21,7 @@ mod catalogue;
 mod control;
 mod decode;
 mod exhaustion;
+mod glance;
 mod granted;
 mod idle;
 pub mod import;
@@ -52,6 +53,7 @@ use crate::ports::{Clock, DispatcherFactory, Entropy, ImportSource, RangeStore, 
 use active::Active;
 use api::{Decoded, IdApi, NodeStatus, Order, RangeLease, TypeStatus};
 use catalogue::Catalogue;
+use glance::Glance;
 use instances::Instances;
 use snowflake::Snowflakes;
 use store_clock::StoreClock;
@@ -121,6 +123,7 @@ struct Parts {
     instances: Instances,
     catalogue: Catalogue,
     active: Active,
+    glance: Glance,
     store_clock: StoreClock,
     snowflakes: Snowflakes,
     refill_permits: tokio::sync::Semaphore,
@@ -156,6 +159,7 @@ impl Service {
             instances: Instances::new(ports.factory),
             catalogue: Catalogue::default(),
             active: Active::default(),
+            glance: Glance::default(),
             store_clock: StoreClock::default(),
             snowflakes: Snowflakes::default(),
             metrics,

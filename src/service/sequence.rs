@@ -3,7 +3,10 @@
 //! Callers queue up. A driver, which exists only while somebody waits, takes
 //! out all that wait, asks the dispatcher once for the sum, hands the ids out
 //! in the order of arrival, and goes on with those that came meanwhile: no
-//! timer, and at most one call per type and node in flight.
+//! timer. While one call to the dispatcher is in flight, a second one leaves
+//! once as many callers wait as the first one is for: so half of the callers
+//! are on their way while the other half is being answered, and the batches
+//! stay large. There are never more than two per type and node.
 //!
 //! Promises. Only callers that waited when the call was sent get its ids:
 //! somebody who came later may have seen a larger id from another node. Ids
@@ -12,15 +15,18 @@
 //! is answered by its deadline, by the driver: callers have no timers.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catalogue::TypeEntry;
+use super::glance::{GLANCE, Glance};
 use super::granted::Granted;
 use super::instances::{Instance, follow_loss};
 use super::segment;
@@ -30,10 +36,10 @@ use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
+/// Most calls to the dispatcher at a time.
+const MOST_FLIGHTS: usize = 2;
 /// While nothing is at hand: look again after so long even without news.
 const POLL: Duration = Duration::from_millis(50);
-/// So often who came during a call to the dispatcher is looked after.
-const GLANCE: Duration = Duration::from_millis(50);
 /// After a dispatcher failed: try again after so long.
 const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
@@ -44,6 +50,8 @@ const STORE_QUESTION: Duration = Duration::from_millis(250);
 pub(super) struct Sequence {
     queue: Mutex<Queue>,
     news: Notify,
+    /// Rings when as many wait as the driver asked to be called for.
+    callers: Notify,
 }
 
 #[derive(Default)]
@@ -51,6 +59,9 @@ struct Queue {
     waiters: VecDeque<Waiter>,
     /// Whether a driver is at work.
     driven: bool,
+    /// How many must wait for the driver to be called; `None` while it does
+    /// not care.
+    call_at: Option<usize>,
 }
 
 struct Waiter {
@@ -99,6 +110,10 @@ pub(super) async fn acquire(
             ));
         }
         queue.waiters.push_back(Waiter { missing: count, got: None, deadline, reply });
+        if queue.call_at.is_some_and(|enough| queue.waiters.len() >= enough) {
+            queue.call_at = None;
+            entry.sequence.callers.notify_one();
+        }
         !std::mem::replace(&mut queue.driven, true)
     };
     if drive_now {
@@ -113,6 +128,34 @@ struct Driver {
     entry: Arc<TypeEntry>,
 }
 
+type TakeResult = Result<TakeOutcome, DispatchError>;
+
+/// A call to the dispatcher, and for whom it is.
+struct Flight {
+    batch: VecDeque<Waiter>,
+    /// How many they were when it left.
+    callers: usize,
+    instance: Arc<Instance>,
+    progress: Progress,
+}
+
+enum Progress {
+    Away(Pin<Box<dyn Future<Output = TakeResult> + Send>>),
+    Back(TakeResult),
+}
+
+impl Flight {
+    /// Goes on with the call; whether it is back.
+    fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        if let Progress::Away(take) = &mut self.progress
+            && let Poll::Ready(outcome) = take.as_mut().poll(context)
+        {
+            self.progress = Progress::Back(outcome);
+        }
+        matches!(self.progress, Progress::Back(_))
+    }
+}
+
 /// What to do when a batch could not be served whole.
 enum Then {
     /// Ask the dispatcher again at once.
@@ -121,34 +164,50 @@ enum Then {
     Wait(Duration),
 }
 
+/// How a batch can be served.
+enum Way {
+    /// By a call to the dispatcher of this instance.
+    Take(Arc<Instance>),
+    /// From the node's own leases, as Redis is away.
+    Alone(Arc<Instance>),
+    /// Not at all: it is retired.
+    None,
+}
+
 impl Driver {
     async fn run(self) {
-        let mut batch = VecDeque::new();
+        let mut flights = VecDeque::new();
         let mut trouble: Option<Error> = None;
         loop {
-            // Who is about to ask asks now, and shares the call.
-            tokio::task::yield_now().await;
-            if !self.collect(&mut batch) {
+            if flights.is_empty() && self.rest() {
                 return;
             }
+            // Who is about to ask asks now, and shares the call.
+            tokio::task::yield_now().await;
+            let mut batch = self.collect(&flights);
             self.expire(&mut batch, trouble.as_ref());
+            let served = match batch.is_empty() {
+                true => None,
+                false => self.depart(&mut batch, &mut flights).await,
+            };
+            let result = match served {
+                Some(result) => result,
+                None => {
+                    let Some(flight) = self.landing(&mut flights, true).await else { continue };
+                    self.land(flight, &mut batch, &mut flights).await
+                }
+            };
+            let mut then = self.note(result, &batch, &mut trouble);
             if batch.is_empty() {
                 continue;
             }
-            let then = match self.serve(&mut batch).await {
-                Ok(then) => {
-                    if batch.is_empty() {
-                        trouble = None;
-                    }
-                    then
-                }
-                Err(error) => {
-                    trouble = Some(error);
-                    Then::Wait(RETRY)
-                }
-            };
-            if batch.is_empty() {
-                continue;
+            // The callers of a later call wait behind those who are left.
+            while !flights.is_empty() {
+                let Some(flight) = self.landing(&mut flights, false).await else { continue };
+                let mut later = VecDeque::new();
+                let result = self.land(flight, &mut later, &mut flights).await;
+                then = self.note(result, &later, &mut trouble);
+                batch.append(&mut later);
             }
             if let Some(verdict) = self.verdict() {
                 for waiter in batch.drain(..) {
@@ -158,10 +217,10 @@ impl Driver {
                 }
                 continue;
             }
-            let Some(deadline) = earliest_deadline(&batch) else { continue };
-            if let Then::Wait(longest) = then {
+            let deadline = earliest_deadline(&batch);
+            self.put_back(&mut batch);
+            if let (Then::Wait(longest), Some(deadline)) = (then, deadline) {
                 let until = deadline.min(Instant::now() + longest);
-                self.put_back(&mut batch);
                 tokio::select! {
                     biased;
                     () = self.parts.stop.cancelled() => return self.abandon(),
@@ -172,22 +231,164 @@ impl Driver {
         }
     }
 
-    /// Moves all who wait into `batch`, in order of arrival. False when nobody
-    /// waits: then there is no driver any more.
-    fn collect(&self, batch: &mut VecDeque<Waiter>) -> bool {
-        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-        if batch.is_empty() {
-            std::mem::swap(batch, &mut queue.waiters);
-        } else {
-            batch.append(&mut queue.waiters);
+    /// Keeps why a batch was not served, for those whose time ends meanwhile.
+    fn note(
+        &self,
+        result: Result<Then, Error>,
+        left: &VecDeque<Waiter>,
+        trouble: &mut Option<Error>,
+    ) -> Then {
+        match result {
+            Ok(then) => {
+                if left.is_empty() {
+                    *trouble = None;
+                }
+                then
+            }
+            Err(error) => {
+                *trouble = Some(error);
+                Then::Wait(RETRY)
+            }
         }
-        batch.retain(|waiter| !waiter.reply.is_closed());
-        if batch.is_empty() {
+    }
+
+    /// Whether nobody waits: then there is no driver any more.
+    fn rest(&self) -> bool {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        queue.call_at = None;
+        queue.waiters.retain(|waiter| !waiter.reply.is_closed());
+        if queue.waiters.is_empty() {
             queue.driven = false;
             self.entry.supply.set_starving(false);
-            return false;
+            return true;
         }
-        true
+        false
+    }
+
+    /// All who wait, in order of arrival; where a call is in flight only if they
+    /// are enough for a second one.
+    fn collect(&self, flights: &VecDeque<Flight>) -> VecDeque<Waiter> {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        queue.call_at = None;
+        if let Some(first) = flights.front() {
+            if flights.len() == MOST_FLIGHTS || !self.may_follow(first) {
+                return VecDeque::new();
+            }
+            if queue.waiters.len() < first.callers {
+                queue.call_at = Some(first.callers);
+                return VecDeque::new();
+            }
+        }
+        let room = VecDeque::with_capacity(queue.waiters.len());
+        let mut batch = std::mem::replace(&mut queue.waiters, room);
+        batch.retain(|waiter| !waiter.reply.is_closed());
+        batch
+    }
+
+    /// Whether a call may leave behind `first`: to the same instance, over the
+    /// same connection, so that it is carried out after it.
+    fn may_follow(&self, first: &Flight) -> bool {
+        matches!(self.way(), Ok(Way::Take(instance)) if Arc::ptr_eq(&instance, &first.instance))
+    }
+
+    /// How ids of the type are to be had now.
+    fn way(&self) -> Result<Way, Error> {
+        let record = self.entry.record();
+        let Some(instance) = self.parts.instances.get(record.instance) else {
+            return Err(unavailable(format!(
+                "Redis instance {} of id type {} is not known to this node",
+                record.instance, self.entry.name
+            )));
+        };
+        if record.state == State::Retired {
+            return Ok(Way::None);
+        }
+        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
+        if goes_on_alone && instance.is_lost() {
+            return Ok(Way::Alone(instance));
+        }
+        Ok(Way::Take(instance))
+    }
+
+    /// Sends the batch on its way (`None`), or serves it at once as far as that is
+    /// possible.
+    async fn depart(
+        &self,
+        batch: &mut VecDeque<Waiter>,
+        flights: &mut VecDeque<Flight>,
+    ) -> Option<Result<Then, Error>> {
+        let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
+        let instance = match self.way() {
+            Err(error) => return Some(Err(error)),
+            Ok(Way::None) => return Some(Ok(Then::Wait(POLL))),
+            Ok(Way::Alone(instance)) => {
+                self.note_use();
+                return Some(self.serve_alone(batch, wanted, &instance, flights).await);
+            }
+            Ok(Way::Take(instance)) => instance,
+        };
+        self.note_use();
+        self.parts.metrics.takes.inc();
+        let (entry, to) = (self.entry.clone(), instance.clone());
+        let take = Box::pin(async move { to.dispatcher.take(&entry.name, wanted).await });
+        let batch = std::mem::take(batch);
+        let callers = batch.len();
+        flights.push_back(Flight { batch, callers, instance, progress: Progress::Away(take) });
+        None
+    }
+
+    fn note_use(&self) {
+        self.entry.supply.touch();
+        self.parts.active.join(&self.entry);
+    }
+
+    /// The first call, once it is back. `None` when there is something else to do
+    /// first: all its callers are gone or, if `eager`, enough wait for the next one.
+    /// Meanwhile answers those whose time is up, wherever they wait. A call is never
+    /// cut at the deadline of one caller: those behind it still want the answer.
+    async fn landing(&self, flights: &mut VecDeque<Flight>, eager: bool) -> Option<Flight> {
+        loop {
+            if flights.front()?.batch.is_empty() {
+                flights.pop_front();
+                return None;
+            }
+            let deadlines = flights.iter().filter_map(|flight| earliest_deadline(&flight.batch));
+            let deadline = deadlines.min()?;
+            let is_near = deadline < Instant::now() + GLANCE;
+            let has_room = flights.len() < MOST_FLIGHTS;
+            let back = poll_fn(|context| {
+                let mut first_is_back = None;
+                for flight in flights.iter_mut() {
+                    first_is_back.get_or_insert(flight.poll(context));
+                }
+                match first_is_back {
+                    Some(false) => Poll::Pending,
+                    _ => Poll::Ready(()),
+                }
+            });
+            tokio::select! {
+                biased;
+                () = back => return flights.pop_front(),
+                () = self.entry.sequence.callers.notified(), if eager && has_room => return None,
+                () = Glance::heard(&self.parts) => self.expire_all(&mut VecDeque::new(), flights),
+                () = sleep_until(deadline), if is_near => {
+                    self.expire_all(&mut VecDeque::new(), flights);
+                }
+            }
+        }
+    }
+
+    /// Answers those whose time is up while the dispatcher is asked.
+    fn expire_all(&self, batch: &mut VecDeque<Waiter>, flights: &mut VecDeque<Flight>) {
+        // A refill that failed is the likelier reason.
+        let slow = unavailable("the Redis instance did not answer in time");
+        let reason = self.entry.supply.error().unwrap_or(slow);
+        self.expire(batch, Some(&reason));
+        for flight in flights {
+            self.expire(&mut flight.batch, Some(&reason));
+        }
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        self.expire(&mut queue.waiters, Some(&reason));
     }
 
     /// Those who still wait go back to the head of the queue, where they count
@@ -198,32 +399,21 @@ impl Driver {
         std::mem::swap(batch, &mut queue.waiters);
     }
 
-    /// Takes once for the whole batch; who got all its ids leaves the batch.
-    async fn serve(&self, batch: &mut VecDeque<Waiter>) -> Result<Then, Error> {
+    /// Hands out what a call brought; who did not get all its ids is left in `batch`.
+    async fn land(
+        &self,
+        flight: Flight,
+        batch: &mut VecDeque<Waiter>,
+        others: &mut VecDeque<Flight>,
+    ) -> Result<Then, Error> {
+        let Flight { batch: callers, instance, progress, .. } = flight;
+        *batch = callers;
+        let Progress::Back(outcome) = progress else { return Ok(Then::Again) };
         let record = self.entry.record();
-        let Some(instance) = self.parts.instances.get(record.instance) else {
-            return Err(unavailable(format!(
-                "Redis instance {} of id type {} is not known to this node",
-                record.instance, self.entry.name
-            )));
-        };
-        if record.state == State::Retired {
-            return Ok(Then::Wait(POLL)); // the verdict answers
-        }
-        let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
-        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
-        self.entry.supply.touch();
-        self.parts.active.join(&self.entry);
-        if goes_on_alone && instance.is_lost() {
-            return self.serve_alone(batch, wanted, &instance).await;
-        }
-        self.parts.metrics.takes.inc();
-        let take = instance.dispatcher.take(&self.entry.name, wanted);
-        let Some(outcome) = self.while_somebody_waits(batch, take).await else {
-            return Ok(Then::Again);
-        };
         let outcome = match outcome {
-            Err(DispatchError::Unavailable(_)) if goes_on_alone => {
+            Err(DispatchError::Unavailable(_))
+                if record.options.on_redis_loss == OnRedisLoss::Segment =>
+            {
                 follow_loss(&self.parts, &instance);
                 return Ok(Then::Again);
             }
@@ -243,7 +433,7 @@ impl Driver {
             }
             TakeOutcome::Moved(seal) => {
                 let settling = self.parts.settle(&self.entry.name, instance.record.id, seal);
-                let Some(settled) = self.while_somebody_waits(batch, settling).await else {
+                let Some(settled) = self.while_somebody_waits(batch, others, settling).await else {
                     return Ok(Then::Again);
                 };
                 settled?;
@@ -252,7 +442,7 @@ impl Driver {
             }
         };
         let question = self.may_use(&taken, &*instance.dispatcher);
-        match self.while_somebody_waits(batch, question).await {
+        match self.while_somebody_waits(batch, others, question).await {
             None => return Ok(Then::Again),
             Some(false) => {
                 return Err(unavailable("the Redis instance was replaced by another server"));
@@ -260,12 +450,12 @@ impl Driver {
             Some(true) => {}
         }
         let question = self.drop_outdated(&mut taken);
-        let Some(current) = self.while_somebody_waits(batch, question).await else {
+        let Some(current) = self.while_somebody_waits(batch, others, question).await else {
             return Ok(Then::Again);
         };
         let current = current?;
         let question = self.knows(&taken.ranges);
-        let Some(known) = self.while_somebody_waits(batch, question).await else {
+        let Some(known) = self.while_somebody_waits(batch, others, question).await else {
             return Ok(Then::Again);
         };
         if !known? {
@@ -289,11 +479,11 @@ impl Driver {
     }
 
     /// Does `work`, and meanwhile answers those whose time is up, in the batch and behind
-    /// it: who came later may have less time. `None` when nobody of the batch is left. The work itself is never cut at the
-    /// deadline of one caller: those behind it still want the answer.
+    /// it: who came later may have less time. `None` when nobody of the batch is left.
     async fn while_somebody_waits<T>(
         &self,
         batch: &mut VecDeque<Waiter>,
+        others: &mut VecDeque<Flight>,
         work: impl Future<Output = T>,
     ) -> Option<T> {
         let mut work = pin!(work);
@@ -303,12 +493,7 @@ impl Driver {
                 biased;
                 done = work.as_mut() => return Some(done),
                 () = sleep_until(deadline.min(Instant::now() + GLANCE)) => {
-                    // A refill that failed is the likelier reason.
-                    let slow = unavailable("the Redis instance did not answer in time");
-                    let reason = self.entry.supply.error().unwrap_or(slow);
-                    self.expire(batch, Some(&reason));
-                    let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-                    self.expire(&mut queue.waiters, Some(&reason));
+                    self.expire_all(batch, others);
                 }
             }
         }
@@ -320,6 +505,7 @@ impl Driver {
         batch: &mut VecDeque<Waiter>,
         wanted: u64,
         instance: &Instance,
+        others: &mut VecDeque<Flight>,
     ) -> Result<Then, Error> {
         let Some(deadline) = earliest_deadline(batch) else { return Ok(Then::Again) };
         let leases = self.entry.leases();
@@ -327,7 +513,7 @@ impl Driver {
         let burnt = leases.burn_to(self.entry.supply.returned());
         self.parts.metrics.burnt_ids.inc_by(burnt);
         let some = segment::acquire_some(&self.parts, &self.entry, leases, wanted, deadline);
-        let Some(range) = self.while_somebody_waits(batch, some).await else {
+        let Some(range) = self.while_somebody_waits(batch, others, some).await else {
             return Ok(Then::Again);
         };
         let range = range?;
