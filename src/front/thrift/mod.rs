@@ -12,6 +12,7 @@
 //! buffers     the memory that connections may hold together
 //! long_orders the memory that orders for many ids may need together
 //! reply       generated structs through the official crate's protocols
+//! one_id      the reply of nearly every call, without allocation
 //! ```
 //!
 //! Promise: every request that was received completely gets exactly one reply,
@@ -34,6 +35,7 @@ mod long_orders;
 mod messages;
 mod method;
 mod metrics;
+mod one_id;
 mod reply;
 mod request;
 mod server;
