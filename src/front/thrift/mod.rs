@@ -21,6 +21,8 @@
 
 pub mod add_new_id;
 mod ahead;
+#[doc(hidden)]
+pub mod bench;
 mod buffers;
 mod calls;
 pub mod codes;
