@@ -17,6 +17,8 @@ pub mod access;
 mod active;
 pub mod admin;
 pub mod api;
+#[doc(hidden)]
+pub mod bench;
 mod catalogue;
 mod control;
 mod decode;

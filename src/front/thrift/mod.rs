@@ -12,6 +12,7 @@
 //! buffers     the memory that connections may hold together
 //! long_orders the memory that orders for many ids may need together
 //! reply       generated structs through the official crate's protocols
+//! one_id      the reply of nearly every call, without allocation
 //! ```
 //!
 //! Promise: every request that was received completely gets exactly one reply,
@@ -20,6 +21,8 @@
 
 pub mod add_new_id;
 mod ahead;
+#[doc(hidden)]
+pub mod bench;
 mod buffers;
 mod calls;
 pub mod codes;
@@ -34,6 +37,7 @@ mod long_orders;
 mod messages;
 mod method;
 mod metrics;
+mod one_id;
 mod reply;
 mod request;
 mod server;

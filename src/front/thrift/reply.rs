@@ -1,5 +1,6 @@
 //! Writing replies: the generated structs through the official crate's
-//! protocols, into the buffer of the connection.
+//! protocols, into the buffer of the connection. What nearly every call is
+//! answered, one id, does not go that way: see [`one_id`].
 
 use thrift::protocol::{
     TBinaryOutputProtocol, TCompactOutputProtocol, TMessageIdentifier, TMessageType,
@@ -15,6 +16,7 @@ use super::generated::{
     IdGenServiceNextShardedIdResult, IdGenServiceNextStringIdResult, IdGenServiceNodeStatusResult,
     IdRange, NodeInfo, RangeLease, ResBool, ResLong, ResStr, TypeInfo,
 };
+use super::one_id;
 use super::wire::{Dialect, Protocol};
 
 /// What a call answers. The large ones are boxed, so that the answer of the
@@ -78,6 +80,21 @@ pub fn append(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Re
 }
 
 fn append_unchecked(out: &mut Vec<u8>, to: &ReplyTo<'_>, answer: Answer) -> thrift::Result<()> {
+    match one_id::of(&answer) {
+        Some(result) => {
+            one_id::append(out, to, result);
+            Ok(())
+        }
+        None => append_generated(out, to, answer),
+    }
+}
+
+/// Any answer, through the generated structs.
+pub(super) fn append_generated(
+    out: &mut Vec<u8>,
+    to: &ReplyTo<'_>,
+    answer: Answer,
+) -> thrift::Result<()> {
     let start = out.len();
     out.reserve(expected_len(&answer));
     if to.dialect.framed {

@@ -19,7 +19,7 @@ use super::granted::Granted;
 use super::supply::Supply;
 use super::{Parts, unavailable};
 use crate::domain::{Error, ErrorCode, IdRange};
-use pool::Pool;
+use pool::{Pool, Segment};
 
 /// The ranges of one sequence (a type, or a shard of one) on this node.
 pub(super) struct Leases {
@@ -164,6 +164,13 @@ pub(super) async fn acquire(
         }
     }
     Ok(granted)
+}
+
+/// Takes one position after another from a pool that holds `range`; for benchmarks.
+pub(super) fn takes_of(range: IdRange) -> impl Fn() -> Option<i64> {
+    let pool = Pool::new();
+    pool.add(Segment::new(range, range.end(), None));
+    move || pool.take(1).range.map(IdRange::start)
 }
 
 async fn wait(
