@@ -47,7 +47,9 @@ impl Parts {
         }
         let deadline = deadline.unwrap_or_else(|| self.deadline());
         let (issued, settings) = self.issue(name, Order::of(1), false, deadline).await?;
-        Ok(write_ids(&settings, &issued).await?[0].start())
+        let writing = settings.writing.as_ref().map_err(Error::clone)?;
+        let position = issued.granted.first.start();
+        Ok(writing.map.as_ref().map_or(position, |map| map.id(position, issued.shard)))
     }
 
     /// The next id, where it is at hand: without waiting, locks or allocation.

@@ -1,43 +1,25 @@
-//! Coalescing: one call to the dispatcher takes for everyone who waits.
-//!
-//! Callers queue up. A driver, which exists only while somebody waits, takes
-//! out all that wait, asks the dispatcher once for the sum, hands the ids out
-//! in the order of arrival, and goes on with those that came meanwhile: no
-//! timer. While one call to the dispatcher is in flight, a second one leaves
-//! once as many callers wait as the first one is for: so half of the callers
-//! are on their way while the other half is being answered, and the batches
-//! stay large. There are never more than two per type and node.
-//!
-//! Promises. Only callers that waited when the call was sent get its ids:
-//! somebody who came later may have seen a larger id from another node. Ids
-//! that nobody wants any more are burnt, never kept for a later caller. No id
-//! at or below one that this node has returned is returned again. Every caller
-//! is answered by its deadline, by the driver: callers have no timers.
+//! Serves the callers of one type, while there are any.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::catalogue::TypeEntry;
-use super::glance::{GLANCE, Glance};
-use super::granted::Granted;
-use super::instances::{Instance, follow_loss};
-use super::segment;
-use super::{Parts, refill, unavailable};
+use super::super::catalogue::TypeEntry;
+use super::super::glance::{GLANCE, Glance};
+use super::super::granted::Granted;
+use super::super::instances::{Instance, follow_loss};
+use super::super::{Parts, refill, segment, unavailable};
+use super::Waiter;
+use super::flight::{Flight, Flights, Outcome};
 use crate::domain::{Error, ErrorCode, IdRange, OnRedisLoss, State};
 use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
-/// Most calls to the dispatcher at a time.
-const MOST_FLIGHTS: usize = 2;
 /// While nothing is at hand: look again after so long even without news.
 const POLL: Duration = Duration::from_millis(50);
 /// After a dispatcher failed: try again after so long.
@@ -45,115 +27,10 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
 const STORE_QUESTION: Duration = Duration::from_millis(250);
 
-/// The callers that wait for ids of one type.
-#[derive(Default)]
-pub(super) struct Sequence {
-    queue: Mutex<Queue>,
-    news: Notify,
-    /// Rings when as many wait as the driver asked to be called for.
-    callers: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiters: VecDeque<Waiter>,
-    /// Whether a driver is at work.
-    driven: bool,
-    /// How many must wait for the driver to be called; `None` while it does
-    /// not care.
-    call_at: Option<usize>,
-}
-
-struct Waiter {
-    /// How many ids are still missing.
-    missing: u64,
-    got: Option<Granted>,
-    deadline: Instant,
-    reply: oneshot::Sender<Result<Granted, Error>>,
-}
-
-impl Sequence {
-    /// Something changed: the driver looks again.
-    pub(super) fn wake(&self) {
-        self.news.notify_one();
-    }
-
-    /// Whether nobody waits, or is being served.
-    pub(super) fn is_quiet(&self) -> bool {
-        !self.queue.lock().expect("never poisoned").driven
-    }
-
-    /// Ids that callers wait for now.
-    pub(super) fn demand(&self) -> u64 {
-        let queue = self.queue.lock().expect("never poisoned");
-        queue.waiters.iter().map(|w| w.missing).sum()
-    }
-}
-
-/// `count` ids of the type for one caller, by `deadline`.
-pub(super) async fn acquire(
-    parts: &Arc<Parts>,
-    entry: &Arc<TypeEntry>,
-    count: u64,
-    deadline: Instant,
-) -> Result<Granted, Error> {
-    let (reply, answer) = oneshot::channel();
-    let drive_now = {
-        let mut queue = entry.sequence.queue.lock().expect("never poisoned");
-        if queue.waiters.len() >= parts.config.max_waiting {
-            return Err(Error::new(
-                ErrorCode::Overloaded,
-                format!(
-                    "{} calls wait for id type {} already",
-                    parts.config.max_waiting, entry.name
-                ),
-            ));
-        }
-        queue.waiters.push_back(Waiter { missing: count, got: None, deadline, reply });
-        if queue.call_at.is_some_and(|enough| queue.waiters.len() >= enough) {
-            queue.call_at = None;
-            entry.sequence.callers.notify_one();
-        }
-        !std::mem::replace(&mut queue.driven, true)
-    };
-    if drive_now {
-        let driver = Driver { parts: parts.clone(), entry: entry.clone() };
-        parts.tasks.spawn(driver.run());
-    }
-    answer.await.unwrap_or_else(|_| Err(unavailable("the node is shutting down")))
-}
-
-struct Driver {
-    parts: Arc<Parts>,
-    entry: Arc<TypeEntry>,
-}
-
-type TakeResult = Result<TakeOutcome, DispatchError>;
-
-/// A call to the dispatcher, and for whom it is.
-struct Flight {
-    batch: VecDeque<Waiter>,
-    /// How many they were when it left.
-    callers: usize,
-    instance: Arc<Instance>,
-    progress: Progress,
-}
-
-enum Progress {
-    Away(Pin<Box<dyn Future<Output = TakeResult> + Send>>),
-    Back(TakeResult),
-}
-
-impl Flight {
-    /// Goes on with the call; whether it is back.
-    fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        if let Progress::Away(take) = &mut self.progress
-            && let Poll::Ready(outcome) = take.as_mut().poll(context)
-        {
-            self.progress = Progress::Back(outcome);
-        }
-        matches!(self.progress, Progress::Back(_))
-    }
+/// See the module.
+pub(super) struct Driver {
+    pub(super) parts: Arc<Parts>,
+    pub(super) entry: Arc<TypeEntry>,
 }
 
 /// What to do when a batch could not be served whole.
@@ -175,50 +52,70 @@ enum Way {
 }
 
 impl Driver {
-    async fn run(self) {
-        let mut flights = VecDeque::new();
+    pub(super) async fn run(self) {
+        let mut flights = Flights::default();
+        // Who was in a batch and is left, in order of arrival.
+        let mut left = VecDeque::new();
         let mut trouble: Option<Error> = None;
+        // An empty batch, whose memory the next one uses.
+        let mut spare = VecDeque::new();
         loop {
-            if flights.is_empty() && self.rest() {
+            if flights.is_empty() && left.is_empty() && self.rest(&mut spare) {
                 return;
             }
-            // Who is about to ask asks now, and shares the call.
-            tokio::task::yield_now().await;
-            let mut batch = self.collect(&flights);
-            self.expire(&mut batch, trouble.as_ref());
-            let served = match batch.is_empty() {
+            let mut batch = VecDeque::new();
+            if left.is_empty() {
+                // Who is about to ask asks now, and shares the call.
+                tokio::task::yield_now().await;
+                batch = self.collect(&flights, &mut spare);
+                self.expire(&mut batch, trouble.as_ref());
+            }
+            let mut result = match batch.is_empty() {
                 true => None,
                 false => self.depart(&mut batch, &mut flights).await,
             };
-            let result = match served {
-                Some(result) => result,
-                None => {
-                    let Some(flight) = self.landing(&mut flights, true).await else { continue };
-                    self.land(flight, &mut batch, &mut flights).await
+            if result.is_none()
+                && let Some((flight, outcome)) = self.landing(&mut left, &mut flights).await
+            {
+                batch = flight.batch;
+                let landed = self.land(outcome, &flight.instance, &mut batch, &mut flights).await;
+                result = Some(landed);
+            }
+            let then = match result {
+                Some(Ok(then)) => {
+                    if batch.is_empty() {
+                        trouble = None;
+                    }
+                    then
                 }
+                Some(Err(error)) => {
+                    trouble = Some(error);
+                    Then::Wait(RETRY)
+                }
+                None => Then::Again,
             };
-            let mut then = self.note(result, &batch, &mut trouble);
-            if batch.is_empty() {
+            match left.is_empty() {
+                true => left = batch,
+                false => left.append(&mut batch),
+            }
+            if left.is_empty() {
+                spare = std::mem::take(&mut left);
                 continue;
             }
-            // The callers of a later call wait behind those who are left.
-            while !flights.is_empty() {
-                let Some(flight) = self.landing(&mut flights, false).await else { continue };
-                let mut later = VecDeque::new();
-                let result = self.land(flight, &mut later, &mut flights).await;
-                then = self.note(result, &later, &mut trouble);
-                batch.append(&mut later);
+            if !flights.is_empty() {
+                // What the later call brings is for its own callers, who wait behind these.
+                continue;
             }
             if let Some(verdict) = self.verdict() {
-                for waiter in batch.drain(..) {
+                for waiter in left.drain(..) {
                     let burnt = waiter.got.as_ref().map_or(0, Granted::len);
                     self.parts.metrics.burnt_ids.inc_by(burnt);
                     let _ = waiter.reply.send(Err(verdict.clone()));
                 }
                 continue;
             }
-            let deadline = earliest_deadline(&batch);
-            self.put_back(&mut batch);
+            let deadline = earliest_deadline(&left);
+            self.put_back(&mut left);
             if let (Then::Wait(longest), Some(deadline)) = (then, deadline) {
                 let until = deadline.min(Instant::now() + longest);
                 tokio::select! {
@@ -231,34 +128,14 @@ impl Driver {
         }
     }
 
-    /// Keeps why a batch was not served, for those whose time ends meanwhile.
-    fn note(
-        &self,
-        result: Result<Then, Error>,
-        left: &VecDeque<Waiter>,
-        trouble: &mut Option<Error>,
-    ) -> Then {
-        match result {
-            Ok(then) => {
-                if left.is_empty() {
-                    *trouble = None;
-                }
-                then
-            }
-            Err(error) => {
-                *trouble = Some(error);
-                Then::Wait(RETRY)
-            }
-        }
-    }
-
     /// Whether nobody waits: then there is no driver any more.
-    fn rest(&self) -> bool {
+    fn rest(&self, spare: &mut VecDeque<Waiter>) -> bool {
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
         queue.call_at = None;
         queue.waiters.retain(|waiter| !waiter.reply.is_closed());
         if queue.waiters.is_empty() {
             queue.driven = false;
+            std::mem::swap(&mut queue.waiters, spare);
             self.entry.supply.set_starving(false);
             return true;
         }
@@ -267,11 +144,11 @@ impl Driver {
 
     /// All who wait, in order of arrival; where a call is in flight only if they
     /// are enough for a second one.
-    fn collect(&self, flights: &VecDeque<Flight>) -> VecDeque<Waiter> {
+    fn collect(&self, flights: &Flights, spare: &mut VecDeque<Waiter>) -> VecDeque<Waiter> {
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
         queue.call_at = None;
-        if let Some(first) = flights.front() {
-            if flights.len() == MOST_FLIGHTS || !self.may_follow(first) {
+        if let Some(first) = flights.first() {
+            if !flights.has_room() || !self.may_follow(first) {
                 return VecDeque::new();
             }
             if queue.waiters.len() < first.callers {
@@ -279,8 +156,7 @@ impl Driver {
                 return VecDeque::new();
             }
         }
-        let room = VecDeque::with_capacity(queue.waiters.len());
-        let mut batch = std::mem::replace(&mut queue.waiters, room);
+        let mut batch = std::mem::replace(&mut queue.waiters, std::mem::take(spare));
         batch.retain(|waiter| !waiter.reply.is_closed());
         batch
     }
@@ -315,7 +191,7 @@ impl Driver {
     async fn depart(
         &self,
         batch: &mut VecDeque<Waiter>,
-        flights: &mut VecDeque<Flight>,
+        flights: &mut Flights,
     ) -> Option<Result<Then, Error>> {
         let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
         let instance = match self.way() {
@@ -323,17 +199,16 @@ impl Driver {
             Ok(Way::None) => return Some(Ok(Then::Wait(POLL))),
             Ok(Way::Alone(instance)) => {
                 self.note_use();
-                return Some(self.serve_alone(batch, wanted, &instance, flights).await);
+                // Boxed, as what is rare below: it would make every driver larger.
+                let alone = Box::pin(self.serve_alone(batch, wanted, &instance, flights));
+                return Some(alone.await);
             }
             Ok(Way::Take(instance)) => instance,
         };
         self.note_use();
         self.parts.metrics.takes.inc();
-        let (entry, to) = (self.entry.clone(), instance.clone());
-        let take = Box::pin(async move { to.dispatcher.take(&entry.name, wanted).await });
         let batch = std::mem::take(batch);
-        let callers = batch.len();
-        flights.push_back(Flight { batch, callers, instance, progress: Progress::Away(take) });
+        flights.push(Flight::new(batch, self.entry.clone(), instance, wanted));
         None
     }
 
@@ -343,48 +218,42 @@ impl Driver {
     }
 
     /// The first call, once it is back. `None` when there is something else to do
-    /// first: all its callers are gone or, if `eager`, enough wait for the next one.
-    /// Meanwhile answers those whose time is up, wherever they wait. A call is never
-    /// cut at the deadline of one caller: those behind it still want the answer.
-    async fn landing(&self, flights: &mut VecDeque<Flight>, eager: bool) -> Option<Flight> {
+    /// first: all its callers are gone or, if nobody is left of an earlier one, enough
+    /// wait for the next one. Meanwhile answers those whose time is up, wherever they
+    /// wait. A call is never cut at the deadline of one caller: those behind it still
+    /// want the answer.
+    async fn landing(
+        &self,
+        left: &mut VecDeque<Waiter>,
+        flights: &mut Flights,
+    ) -> Option<(Flight, Outcome)> {
+        let may_leave = left.is_empty();
         loop {
-            if flights.front()?.batch.is_empty() {
-                flights.pop_front();
+            if flights.first()?.batch.is_empty() {
+                flights.drop_first();
                 return None;
             }
-            let deadlines = flights.iter().filter_map(|flight| earliest_deadline(&flight.batch));
-            let deadline = deadlines.min()?;
+            let batches = flights.iter().map(|flight| &flight.batch);
+            let deadline = batches.chain([&*left]).filter_map(earliest_deadline).min()?;
             let is_near = deadline < Instant::now() + GLANCE;
-            let has_room = flights.len() < MOST_FLIGHTS;
-            let back = poll_fn(|context| {
-                let mut first_is_back = None;
-                for flight in flights.iter_mut() {
-                    first_is_back.get_or_insert(flight.poll(context));
-                }
-                match first_is_back {
-                    Some(false) => Poll::Pending,
-                    _ => Poll::Ready(()),
-                }
-            });
+            let is_called = may_leave && flights.has_room();
             tokio::select! {
                 biased;
-                () = back => return flights.pop_front(),
-                () = self.entry.sequence.callers.notified(), if eager && has_room => return None,
-                () = Glance::heard(&self.parts) => self.expire_all(&mut VecDeque::new(), flights),
-                () = sleep_until(deadline), if is_near => {
-                    self.expire_all(&mut VecDeque::new(), flights);
-                }
+                landed = poll_fn(|context| flights.poll_first(context)) => return Some(landed),
+                () = self.entry.sequence.callers.notified(), if is_called => return None,
+                () = Glance::heard(&self.parts) => self.expire_all(left, flights),
+                () = sleep_until(deadline), if is_near => self.expire_all(left, flights),
             }
         }
     }
 
     /// Answers those whose time is up while the dispatcher is asked.
-    fn expire_all(&self, batch: &mut VecDeque<Waiter>, flights: &mut VecDeque<Flight>) {
+    fn expire_all(&self, batch: &mut VecDeque<Waiter>, flights: &mut Flights) {
         // A refill that failed is the likelier reason.
         let slow = unavailable("the Redis instance did not answer in time");
         let reason = self.entry.supply.error().unwrap_or(slow);
         self.expire(batch, Some(&reason));
-        for flight in flights {
+        for flight in flights.iter_mut() {
             self.expire(&mut flight.batch, Some(&reason));
         }
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
@@ -402,19 +271,17 @@ impl Driver {
     /// Hands out what a call brought; who did not get all its ids is left in `batch`.
     async fn land(
         &self,
-        flight: Flight,
+        outcome: Outcome,
+        instance: &Arc<Instance>,
         batch: &mut VecDeque<Waiter>,
-        others: &mut VecDeque<Flight>,
+        others: &mut Flights,
     ) -> Result<Then, Error> {
-        let Flight { batch: callers, instance, progress, .. } = flight;
-        *batch = callers;
-        let Progress::Back(outcome) = progress else { return Ok(Then::Again) };
         let record = self.entry.record();
         let outcome = match outcome {
             Err(DispatchError::Unavailable(_))
                 if record.options.on_redis_loss == OnRedisLoss::Segment =>
             {
-                follow_loss(&self.parts, &instance);
+                follow_loss(&self.parts, instance);
                 return Ok(Then::Again);
             }
             outcome => outcome?,
@@ -432,7 +299,8 @@ impl Driver {
                 return Ok(Then::Wait(POLL));
             }
             TakeOutcome::Moved(seal) => {
-                let settling = self.parts.settle(&self.entry.name, instance.record.id, seal);
+                let settling =
+                    Box::pin(self.parts.settle(&self.entry.name, instance.record.id, seal));
                 let Some(settled) = self.while_somebody_waits(batch, others, settling).await else {
                     return Ok(Then::Again);
                 };
@@ -483,7 +351,7 @@ impl Driver {
     async fn while_somebody_waits<T>(
         &self,
         batch: &mut VecDeque<Waiter>,
-        others: &mut VecDeque<Flight>,
+        others: &mut Flights,
         work: impl Future<Output = T>,
     ) -> Option<T> {
         let mut work = pin!(work);
@@ -505,7 +373,7 @@ impl Driver {
         batch: &mut VecDeque<Waiter>,
         wanted: u64,
         instance: &Instance,
-        others: &mut VecDeque<Flight>,
+        others: &mut Flights,
     ) -> Result<Then, Error> {
         let Some(deadline) = earliest_deadline(batch) else { return Ok(Then::Again) };
         let leases = self.entry.leases();
