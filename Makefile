@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench clean
+.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -44,6 +44,10 @@ simulate:
 ## Measures the service beside its yardsticks; see docs/performance.md.
 bench:
 	scripts/bench.sh
+
+## A quick run of that: one line per ratio. Misses are warnings, no failure.
+bench-guard:
+	scripts/bench.sh --guard
 
 ## Faults under load on real processes, at most 25 minutes; docs/reliability.md.
 ## Options of the campaign: make chaos CHAOS='--only redis'. Needs root.
