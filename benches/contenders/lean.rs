@@ -13,7 +13,7 @@
 //! when its bytes were read, and the next request of its place is sent then.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,9 @@ const PIPELINE_BYTES: usize = 8 * 1024;
 /// How long the last replies may take.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long the first reply of a connection may take.
+const FIRST_REPLY: Duration = Duration::from_secs(5);
+
 /// What to do.
 pub struct Plan<'a> {
     pub addresses: &'a [SocketAddr],
@@ -49,12 +52,14 @@ pub struct Plan<'a> {
 
 /// What came of it.
 pub struct Seen {
-    /// Calls that brought ids, begun and ended within the measured time.
+    /// Calls that brought ids within the measured time, whenever they began: where
+    /// calls take long, those that it cuts at either end are many.
     pub calls: u64,
     /// Ids that they brought.
     pub ids: u64,
     /// Replies without ids.
     pub errors: u64,
+    /// Of calls that began and brought ids within the measured time.
     pub latencies: Latencies,
 }
 
@@ -136,8 +141,7 @@ fn connect<'a>(plan: &Plan<'a>, poll: &Poll) -> io::Result<Vec<Connection<'a>>> 
         if requests.is_empty() || requests.len() > PIPELINE_BYTES {
             return Err(io::Error::new(ErrorKind::InvalidInput, "no or too many calls in flight"));
         }
-        let stream = std::net::TcpStream::connect(plan.addresses[n % plan.addresses.len()])?;
-        stream.set_nodelay(true)?;
+        let stream = open(plan.addresses[n % plan.addresses.len()], call)?;
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         poll.registry().register(&mut stream, Token(n), Interest::READABLE)?;
@@ -145,6 +149,29 @@ fn connect<'a>(plan: &Plan<'a>, poll: &Poll) -> io::Result<Vec<Connection<'a>>> 
         connections.push(Connection { stream, call, requests, sent, rest: Rest::default() });
     }
     Ok(connections)
+}
+
+/// A connection that has made one call. So those that are made one after another
+/// come no faster than the other side accepts them: a kernel whose queue is full
+/// lets them wait for seconds.
+pub fn open(address: SocketAddr, call: &Call) -> io::Result<std::net::TcpStream> {
+    let mut stream = std::net::TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(FIRST_REPLY))?;
+    stream.write_all(&call.request)?;
+    let mut reply = [0; 1_024];
+    let mut filled = 0;
+    loop {
+        filled += match stream.read(&mut reply[filled..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            count => count,
+        };
+        match call.take(&reply[..filled]) {
+            Taken::More => (),
+            Taken::Ids { .. } | Taken::Failure { .. } => return Ok(stream),
+            Taken::Nonsense => return Err(ErrorKind::InvalidData.into()),
+        }
+    }
 }
 
 impl Connection<'_> {
@@ -186,8 +213,10 @@ impl Connection<'_> {
                     return Err(io::Error::new(ErrorKind::InvalidData, "a reply to no call"));
                 };
                 replies += 1;
-                if window.is_some_and(|w| sent >= w.begin && at <= w.end) {
-                    seen.note(ids, at - sent);
+                if let Some(window) = window.filter(|window| at <= window.end) {
+                    // A call that began before was held up by the mark.
+                    let latency = (sent >= window.begin).then(|| at - sent);
+                    seen.note(ids, latency);
                 }
             }
             self.rest.keep(bytes, buffer)?;
@@ -202,14 +231,15 @@ impl Connection<'_> {
 }
 
 impl Seen {
-    fn note(&mut self, ids: Option<u64>, latency: Duration) {
-        match ids {
-            Some(ids) => {
-                self.calls += 1;
-                self.ids += ids;
-                self.latencies.record(latency);
-            }
-            None => self.errors += 1,
+    fn note(&mut self, ids: Option<u64>, latency: Option<Duration>) {
+        let Some(ids) = ids else {
+            self.errors += 1;
+            return;
+        };
+        self.calls += 1;
+        self.ids += ids;
+        if let Some(latency) = latency {
+            self.latencies.record(latency);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use plotters::coord::ranged1d::SegmentValue;
 use plotters::prelude::*;
 
+use crate::line_up::{SEGMENT_8X32, STRICT_8X32};
 use crate::numbers::Spread;
 use crate::results::Results;
 
@@ -61,8 +62,11 @@ fn ratio_lines(results: &Results) -> Vec<Line> {
     lines.collect()
 }
 
+/// Those with pipelines would squeeze the others, and are among the ratios.
 fn rate_lines(results: &Results) -> Vec<Line> {
-    let lines = results.contenders.iter().filter_map(|contender| {
+    let pipelines = [SEGMENT_8X32, STRICT_8X32];
+    let shown = results.contenders.iter().filter(|c| !pipelines.contains(&c.name));
+    let lines = shown.filter_map(|contender| {
         let spread = contender.spread(|s| Some(s.requests_per_s / 1_000.0))?;
         let words = format!("{:.0}", spread.median);
         Some(Line { name: contender.name.to_owned(), spread, words, colour: GOOD })
@@ -91,7 +95,7 @@ fn chart(
         .margin(10)
         .x_label_area_size(26)
         .y_label_area_size(260)
-        .build_cartesian_2d(0.0..right, (0..count).into_segmented())?;
+        .build_cartesian_2d(0.0..right, (0..count - 1).into_segmented())?;
     // The first is at the top.
     let place = |n: usize| count - 1 - n as i32;
     let name = |value: &SegmentValue<i32>| match value {
@@ -111,7 +115,7 @@ fn chart(
         .label_style((FONT, 13))
         .draw()?;
     if let Some(mark) = mark {
-        let ends = [SegmentValue::Exact(0), SegmentValue::Exact(count)];
+        let ends = [SegmentValue::Exact(0), SegmentValue::Last];
         let line = ends.map(|end| (mark, end)).to_vec();
         chart.draw_series(std::iter::once(PathElement::new(line, FRAME.stroke_width(2))))?;
     }

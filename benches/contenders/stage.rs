@@ -86,7 +86,7 @@ impl<'f> Stage<'f> {
                 Ok(Place { addresses: vec![address], id_type, pids: Vec::new(), redis, mariadb })
             }
             Server::Leasing(id_type) => {
-                let (address, pid) = self.leasing().map(|node| at(node))?;
+                let (address, pid) = self.leasing().map(at)?;
                 self.beside_servers(vec![address], vec![pid], id_type)
             }
             Server::Strict(count) => {

@@ -1,7 +1,6 @@
 //! One turn of one contender.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::blocking;
@@ -11,7 +10,7 @@ use crate::line_up::{Entry, Lean, Load, Server};
 use crate::process::{self, Outcome};
 use crate::sample::{Sample, Times};
 use crate::stage::Place;
-use crate::wire::{Call, Taken};
+use crate::wire::Call;
 
 /// A contender and where it is.
 pub struct Contestant {
@@ -118,7 +117,7 @@ impl Silent {
             return Err(format!("{count} connections need more open files than {files}"));
         }
         let resident_before = process::resident_bytes(place.pids[0]);
-        let open = |_| open_one(place.addresses[0], call);
+        let open = |_| lean::open(place.addresses[0], call);
         let streams: std::io::Result<Vec<_>> = (0..count).map(open).collect();
         let streams = streams.map_err(|e| format!("{count} connections cannot be had: {e}"))?;
         std::thread::sleep(QUIET);
@@ -130,24 +129,5 @@ impl Silent {
     fn bytes_each(&self, place: &Place) -> Option<f64> {
         let now = process::resident_bytes(place.pids[0])? as f64;
         Some((now - self.resident_before? as f64).max(0.0) / self.streams.len() as f64)
-    }
-}
-
-fn open_one(address: SocketAddr, call: &Call) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(&call.request)?;
-    let mut reply = [0; 512];
-    let mut filled = 0;
-    while call.take(&reply[..filled]) == Taken::More && filled < reply.len() {
-        filled += match stream.read(&mut reply[filled..])? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            count => count,
-        };
-    }
-    match call.take(&reply[..filled]) {
-        Taken::Ids { .. } => Ok(stream),
-        _ => Err(std::io::ErrorKind::InvalidData.into()),
     }
 }

@@ -67,7 +67,9 @@ fn the_load_counts_every_call_to_every_address() {
         assert_eq!(marks, 2);
         assert!(seen.calls > 0);
         assert_eq!((seen.errors, seen.ids), (0, seen.calls));
-        assert_eq!(seen.latencies.count(), seen.calls);
+        let (calls, timed) = (seen.calls, seen.latencies.count());
+        // Those in flight when the measured time began have no latency.
+        assert!(timed <= calls && calls - timed <= 6 * u64::from(depth), "{timed} of {calls}");
     }
 }
 
@@ -139,6 +141,8 @@ fn a_lost_connection_is_no_result() {
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = vec![0; Call::incr("key").request.len()];
+        stream.read_exact(&mut request).unwrap();
+        stream.write_all(b":1\r\n").unwrap();
         stream.read_exact(&mut request).unwrap();
     });
     let (seen, _) = drive(&[address], 1, 1, Call::incr("key"));

@@ -33,17 +33,20 @@ pub struct Types {
     strict: Vec<Spread>,
 }
 
+/// Fewer types weigh less than what a process gains and gives back by itself.
+const WEIGHABLE: u64 = 1_000;
+
 /// What was measured with so many segment types in the store, each used once.
-/// Bytes per type mean something from about a thousand types on.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
     types: u64,
     first_id_ms: f64,
     /// Types that a second brought into memory, each with its first range.
     first_uses_per_s: f64,
-    bytes_each_in_use: f64,
-    bytes_each_idle: f64,
-    bytes_each_in_use_again: f64,
+    /// From a thousand types on.
+    bytes_each_in_use: Option<f64>,
+    bytes_each_idle: Option<f64>,
+    bytes_each_in_use_again: Option<f64>,
 }
 
 /// Measures with a MariaDB and a Redis of its own.
@@ -117,7 +120,7 @@ fn climb(setup: &NodeSetup, types: u64, folder: &Folder) -> Outcome<Step> {
     use_all(&node, types)?;
     let again = resident(&node);
     node.process.stop()?;
-    let each = |resident: f64| (resident - before) / types as f64;
+    let each = |resident: f64| (types >= WEIGHABLE).then(|| (resident - before) / types as f64);
     let step = Step {
         types,
         first_id_ms,
@@ -130,9 +133,9 @@ fn climb(setup: &NodeSetup, types: u64, folder: &Folder) -> Outcome<Step> {
         (Some(types as f64), 0),
         (Some(first_id_ms), 1),
         (Some(first_uses_per_s), 0),
-        (Some(step.bytes_each_in_use), 0),
-        (Some(step.bytes_each_idle), 0),
-        (Some(step.bytes_each_in_use_again), 0),
+        (step.bytes_each_in_use, 0),
+        (step.bytes_each_idle, 0),
+        (step.bytes_each_in_use_again, 0),
     ]);
     Ok(step)
 }
