@@ -95,7 +95,7 @@ fn chart(
         .margin(10)
         .x_label_area_size(26)
         .y_label_area_size(260)
-        .build_cartesian_2d(0.0..right, (0..count - 1).into_segmented())?;
+        .build_cartesian_2d(0.0..right, (0..(count - 1).max(1)).into_segmented())?;
     // The first is at the top.
     let place = |n: usize| count - 1 - n as i32;
     let name = |value: &SegmentValue<i32>| match value {

@@ -111,7 +111,11 @@ fn a_reply_without_the_ids_is_a_failure() {
     let mut short = id_reply(1);
     short.remove(20);
     short[3] -= 1;
+    let mut fewer_than_listed = ranges_reply(&[(1, 10)]);
+    let listed = fewer_than_listed.iter().position(|byte| *byte == 12).unwrap() + 4;
+    fewer_than_listed[listed] = 2;
     let cases = [
+        (&next_ids, fewer_than_listed),
         (&next_id, id_reply(0)),
         (&next_id, id_reply(-5)),
         (&next_id, refusal("nextId")),
