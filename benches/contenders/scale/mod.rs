@@ -26,6 +26,7 @@ struct Measured<T> {
 
 /// Measures one of them, prints it, and keeps it as JSON.
 pub fn measure(what: Scale, options: &Options) -> Result<(), String> {
+    let facts = facts::collect();
     process::heed_interrupts().map_err(|e| e.to_string())?;
     let folder = Folder::create().map_err(|e| format!("no temporary folder: {e}"))?;
     let times = options.times();
@@ -36,11 +37,11 @@ pub fn measure(what: Scale, options: &Options) -> Result<(), String> {
     match what {
         Scale::Connections => {
             let steps = within(&[1, 10, 100, 1_000, 10_000], most.unwrap_or(10_000));
-            keep("scale-connections.json", connections::measure(&steps, times, &folder)?)
+            keep(facts, "scale-connections.json", connections::measure(&steps, times, &folder)?)
         }
         Scale::Nodes => {
             let steps = within(&[1, 2, 4, 8], most.unwrap_or(8));
-            keep("scale-nodes.json", nodes::measure(&steps, times, &folder)?)
+            keep(facts, "scale-nodes.json", nodes::measure(&steps, times, &folder)?)
         }
         Scale::Types => {
             let most = most.unwrap_or(TYPES);
@@ -48,14 +49,14 @@ pub fn measure(what: Scale, options: &Options) -> Result<(), String> {
             if steps.last() != Some(&most) {
                 steps.push(most);
             }
-            keep("scale-types.json", types::measure(&steps, times, &folder)?)
+            keep(facts, "scale-types.json", types::measure(&steps, times, &folder)?)
         }
     }
 }
 
-fn keep(name: &str, steps: impl Serialize) -> Result<(), String> {
-    let measured = Measured { facts: facts::collect(), steps };
-    results::save(name, &measured).map_err(|e| format!("the results cannot be written: {e}"))
+fn keep(facts: Facts, name: &str, steps: impl Serialize) -> Result<(), String> {
+    results::save(name, &Measured { facts, steps })
+        .map_err(|e| format!("the results cannot be written: {e}"))
 }
 
 /// A line of a table: numbers with so many decimals, `-` for those that are not there.
