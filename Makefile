@@ -3,7 +3,8 @@
 
 CARGO ?= cargo
 
-.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-micro clean
+.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard \
+	bench-micro clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -44,6 +45,10 @@ simulate:
 ## Measures the service beside its yardsticks; see docs/performance.md.
 bench:
 	scripts/bench.sh
+
+## A quick run of that: one line per ratio. Misses are warnings, no failure.
+bench-guard:
+	scripts/bench.sh --guard
 
 ## Measures the parts of one request; MICRO='call/' picks some. docs/performance.md.
 bench-micro:

@@ -3,7 +3,21 @@
 use std::fs;
 use std::process::Command;
 
-use super::results::Facts;
+use serde::Serialize;
+
+/// What the figures were measured on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_mb: u64,
+    pub kernel: String,
+    pub load_average_before: String,
+    pub idgen: &'static str,
+    pub rustc: String,
+    pub redis: String,
+    pub mariadb: String,
+}
 
 /// Looks around.
 pub fn collect() -> Facts {

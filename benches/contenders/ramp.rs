@@ -6,24 +6,24 @@
 
 use idgen::cli::bench::{BenchArgs, measure};
 use idgen::cli::load::{Method, WireArgs};
-use serde::Serialize;
 
-use crate::processes::{IdNode, Outcome};
+use crate::node::IdNode;
+use crate::numbers::Target;
+use crate::process::Outcome;
+use crate::targets::Ratio;
 
 const TYPE: &str = "ramp";
 /// Each step is measured for nine seconds, after one of warm-up.
 const SECONDS: u64 = 9;
 
 /// One step.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Step {
-    pub count: u32,
-    pub ids_per_s: f64,
     pub p999_us: f64,
 }
 
 /// All steps.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Ramp {
     pub steps: Vec<Step>,
     /// Calls that found no ids at hand, after the first step.
@@ -51,7 +51,7 @@ pub fn climb(node: &IdNode, connections: u32) -> Outcome<Ramp> {
         };
         let report = measure(&arguments).map_err(|e| e.to_string())?;
         eprintln!("ramp: {:.0} ids/s, p99.9 {:.0} µs", report.ids_per_s, report.p999_us);
-        steps.push(Step { count, ids_per_s: report.ids_per_s, p999_us: report.p999_us });
+        steps.push(Step { p999_us: report.p999_us });
         if count == 1 {
             // The first calls of a new type wait for its first range.
             waits_before = node.metric("idgen_waits_total")?;
@@ -59,4 +59,19 @@ pub fn climb(node: &IdNode, connections: u32) -> Outcome<Ramp> {
     }
     let waits = node.metric("idgen_waits_total")? - waits_before;
     Ok(Ramp { steps, waits })
+}
+
+impl Ramp {
+    /// Its figures beside the ratios.
+    pub fn ratios(&self) -> Vec<Ratio> {
+        let tails = self.steps.iter().map(|step| Some(step.p999_us / self.steps[0].p999_us));
+        vec![
+            Ratio::new(
+                "calls that waited while it doubled".to_owned(),
+                Target::AtMost(0.0),
+                vec![Some(self.waits)],
+            ),
+            Ratio::new("p99.9 while it doubled / before".to_owned(), Target::None, tails.collect()),
+        ]
+    }
 }
