@@ -20,6 +20,10 @@ use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
+/// A call leaves behind another one for so many callers at least: it costs Redis and
+/// the node about 30 µs of processor time, which few callers do not save by it. Of 8,
+/// 16 and 24 this was best, and with 8 connections there was no gain at all.
+const LEAST_BEHIND: usize = 16;
 /// While nothing is at hand: look again after so long even without news.
 const POLL: Duration = Duration::from_millis(50);
 /// After a dispatcher failed: try again after so long.
@@ -151,8 +155,9 @@ impl Driver {
             if !flights.has_room() || !self.may_follow(first) {
                 return VecDeque::new();
             }
-            if queue.waiters.len() < first.callers {
-                queue.call_at = Some(first.callers);
+            let enough = first.callers.max(LEAST_BEHIND);
+            if queue.waiters.len() < enough {
+                queue.call_at = Some(enough);
                 return VecDeque::new();
             }
         }

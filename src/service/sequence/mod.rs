@@ -4,9 +4,9 @@
 //! out all that wait, asks the dispatcher once for the sum, hands the ids out
 //! in the order of arrival, and goes on with those that came meanwhile: no
 //! timer. While one call to the dispatcher is in flight, a second one leaves
-//! once as many callers wait as the first one is for: so half of the callers
-//! are on their way while the other half is being answered, and the batches
-//! stay large. There are never more than two per type and node.
+//! once as many callers wait as the first one is for, and not just a few: so half
+//! of the callers are on their way while the other half is being answered, and
+//! the batches stay large. There are never more than two per type and node.
 //!
 //! Promises. Only callers that waited when the call was sent get its ids:
 //! somebody who came later may have seen a larger id from another node. Ids
