@@ -155,7 +155,7 @@ impl Driver {
             if !flights.has_room() || !self.may_follow(first) {
                 return VecDeque::new();
             }
-            let enough = first.callers.max(LEAST_BEHIND);
+            let enough = (first.callers / 2).max(LEAST_BEHIND);
             if queue.waiters.len() < enough {
                 queue.call_at = Some(enough);
                 return VecDeque::new();
