@@ -32,6 +32,7 @@ check: page
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	scripts/generate-thrift.sh --check
 	scripts/check-licences.sh
+	scripts/check-deploy.sh
 
 unit: page
 	cd web-admin && npm test

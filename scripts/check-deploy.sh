@@ -5,6 +5,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Where scripts/install-test-deps.sh unpacks promtool.
+PATH=$PATH:$PWD/target/promtool/usr/bin
+
 failed=
 fail() {
     echo "check-deploy: $1" >&2

@@ -22,6 +22,9 @@ need util-linux nsenter
 need util-linux unshare
 need unzip unzip
 need gcc cc
+# deploy/ is checked with these, and with the promtool of below.
+need systemd systemd-analyze
+python3 -c 'import yaml' >/dev/null 2>&1 || missing="$missing python3-yaml"
 need python3 python3
 need maven mvn
 # The admin page is built with these, and tested in a real browser.
@@ -54,6 +57,16 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086 # a list of words
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing \
         >/dev/null
+fi
+
+# Only promtool of the package, unpacked here: the package would start a server.
+if ! command -v promtool >/dev/null 2>&1 && [ ! -x target/promtool/usr/bin/promtool ] &&
+    command -v apt-get >/dev/null 2>&1; then
+    rm -rf target/promtool
+    mkdir -p target/promtool
+    (cd target/promtool && apt-get download -qq prometheus >/dev/null 2>&1 &&
+        dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) ||
+        echo "install-test-deps: no promtool: the alert rules will not be tested" >&2
 fi
 
 scripts/install-mysql8.sh

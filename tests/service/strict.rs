@@ -93,6 +93,84 @@ async fn waiting_callers_share_one_call() {
     assert_eq!(cluster.view().await.cursor - before, 100, "nothing is taken for nobody");
 }
 
+/// Callers that come at once; each tells its id and when it had it.
+fn callers(node: &Arc<Service>, count: usize) -> Vec<JoinHandle<(i64, Instant)>> {
+    let call = |node: Arc<Service>| async move {
+        let id = node.next_id("order").await.unwrap();
+        (id, Instant::now())
+    };
+    (0..count).map(|_| tokio::spawn(call(node.clone()))).collect()
+}
+
+async fn answers(callers: Vec<JoinHandle<(i64, Instant)>>) -> Vec<(i64, Instant)> {
+    let mut answers = Vec::new();
+    for caller in callers {
+        answers.push(caller.await.unwrap());
+    }
+    answers
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_call_leaves_once_it_is_worth_it() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(1_000, 100_000)).await;
+    let node = cluster.node("a").await;
+    node.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::from_millis(40));
+    let wave = Duration::from_millis(10);
+    let began = Instant::now();
+    let first = callers(&node, 40);
+    tokio::time::sleep(wave).await;
+    // Not half as many as the first call is for.
+    let mut second = callers(&node, 19);
+    tokio::time::sleep(wave).await;
+    second.extend(callers(&node, 1));
+    tokio::time::sleep(wave).await;
+    // Two are away.
+    let third = callers(&node, 40);
+    let mut highest = 0;
+    for (wave, back) in [(first, 40), (second, 60), (third, 80)] {
+        let answers = answers(wave).await;
+        for (id, at) in &answers {
+            assert!(*id > highest, "{id} after {highest}");
+            let took = (*at - began).as_millis();
+            assert!((back..back + 15).contains(&took), "{took} ms, not {back}");
+        }
+        highest = answers.iter().map(|(id, _)| *id).max().unwrap();
+    }
+    assert_eq!(highest, 101, "nothing is taken for nobody");
+    // As few callers as these do not cost Redis a second call.
+    let few = callers(&node, 4);
+    tokio::time::sleep(wave).await;
+    let late = callers(&node, 15);
+    let began = Instant::now();
+    answers(few).await;
+    for (_, at) in answers(late).await {
+        assert!((at - began).as_millis() >= 70, "{:?}", at - began);
+    }
+}
+
+/// No connection lets this happen; a server that passes the first call on might.
+#[tokio::test(start_paused = true)]
+async fn calls_that_overtake_each_other_repeat_nothing() {
+    let cluster = Cluster::new().await;
+    cluster.create(&small(1_000, 100_000)).await;
+    let node = cluster.node("a").await;
+    let mut highest = node.next_id("order").await.unwrap();
+    cluster.network.set_latency(Duration::from_millis(300));
+    let first = callers(&node, 20);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    cluster.network.set_latency(Duration::from_millis(10));
+    let second = callers(&node, 20);
+    let mut seen = HashSet::new();
+    for (id, _) in answers(first).await.into_iter().chain(answers(second).await) {
+        assert!(id > highest && seen.insert(id), "{id} was issued twice, or went back");
+    }
+    highest = *seen.iter().max().unwrap();
+    let next = node.next_id("order").await.unwrap();
+    assert!(next > highest, "{next} after {highest}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dead_lock_holder_costs_less_than_a_second() {
     let cluster = Cluster::new().await;

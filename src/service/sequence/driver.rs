@@ -20,10 +20,6 @@ use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
 /// Most ids in one call to the dispatcher; bounds the answer to one batch.
 const MAX_TAKE: u64 = 10_000_000;
-/// A call leaves behind another one for so many callers at least: it costs Redis and
-/// the node about 30 µs of processor time, which few callers do not save by it. Of 8,
-/// 16 and 24 this was best, and with 8 connections there was no gain at all.
-const LEAST_BEHIND: usize = 16;
 /// While nothing is at hand: look again after so long even without news.
 const POLL: Duration = Duration::from_millis(50);
 /// After a dispatcher failed: try again after so long.
@@ -149,21 +145,26 @@ impl Driver {
     /// All who wait, in order of arrival; where a call is in flight only if they
     /// are enough for a second one.
     fn collect(&self, flights: &Flights, spare: &mut VecDeque<Waiter>) -> VecDeque<Waiter> {
+        let enough = match flights.first() {
+            None => 0,
+            Some(first) if flights.has_room() && self.may_follow(first) => first.enough_behind(),
+            Some(_) => return VecDeque::new(),
+        };
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
         queue.call_at = None;
-        if let Some(first) = flights.first() {
-            if !flights.has_room() || !self.may_follow(first) {
-                return VecDeque::new();
-            }
-            let enough = (first.callers / 2).max(LEAST_BEHIND);
-            if queue.waiters.len() < enough {
-                queue.call_at = Some(enough);
-                return VecDeque::new();
-            }
+        if queue.waiters.len() < enough {
+            return VecDeque::new();
         }
         let mut batch = std::mem::replace(&mut queue.waiters, std::mem::take(spare));
         batch.retain(|waiter| !waiter.reply.is_closed());
         batch
+    }
+
+    /// Asks to be called once so many wait; false where they do already.
+    fn ask_for_callers(&self, enough: usize) -> bool {
+        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+        queue.call_at = (queue.waiters.len() < enough).then_some(enough);
+        queue.call_at.is_some()
     }
 
     /// Whether a call may leave behind `first`: to the same instance, over the
@@ -232,20 +233,23 @@ impl Driver {
         left: &mut VecDeque<Waiter>,
         flights: &mut Flights,
     ) -> Option<(Flight, Outcome)> {
-        let may_leave = left.is_empty();
         loop {
-            if flights.first()?.batch.is_empty() {
+            let first = flights.first()?;
+            if first.batch.is_empty() {
                 flights.drop_first();
+                return None;
+            }
+            let may_leave = left.is_empty() && flights.has_room() && self.may_follow(first);
+            if may_leave && !self.ask_for_callers(first.enough_behind()) {
                 return None;
             }
             let batches = flights.iter().map(|flight| &flight.batch);
             let deadline = batches.chain([&*left]).filter_map(earliest_deadline).min()?;
             let is_near = deadline < Instant::now() + GLANCE;
-            let is_called = may_leave && flights.has_room();
             tokio::select! {
                 biased;
                 landed = poll_fn(|context| flights.poll_first(context)) => return Some(landed),
-                () = self.entry.sequence.callers.notified(), if is_called => return None,
+                () = self.entry.sequence.callers.notified(), if may_leave => return None,
                 () = Glance::heard(&self.parts) => self.expire_all(left, flights),
                 () = sleep_until(deadline), if is_near => self.expire_all(left, flights),
             }
