@@ -34,9 +34,10 @@ check: page
 	scripts/check-licences.sh
 	scripts/check-deploy.sh
 
+# Tests wait for servers most of the time, so more of them run than there are cores.
 unit: page
 	cd web-admin && npm test
-	$(CARGO) test --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked
 
 ## Simulates many schedules of faults, for ten minutes; see docs/simulation.md.
 simulate:

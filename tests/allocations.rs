@@ -38,9 +38,7 @@ const WARM_UP: usize = 4_096;
 const COUNTED: usize = 4_096;
 /// Whole allocations per strict call, at most: a change that needs more should know
 /// it. (Now and then a queue of tokio's allocates its next block.)
-/// In a debug build one of them is the task of the driver a second time: tokio boxes
-/// what is larger than 2 KiB there, and than 16 KiB otherwise.
-const MOST_STRICT: u64 = if cfg!(debug_assertions) { 6 } else { 5 };
+const MOST_STRICT: u64 = 5;
 /// The first id. Those of one test are equally long in the compact protocol.
 const FIRST: i64 = 1_000_000_000;
 

@@ -1,20 +1,31 @@
-//! Serves the callers of one type, while there are any.
+//! Coalescing: one call to the dispatcher takes for everyone who waits.
+//!
+//! Callers queue up. A driver, which exists only while somebody waits, takes
+//! out all that wait, asks the dispatcher once for the sum, hands the ids out
+//! in the order of arrival, and goes on with those that came meanwhile: no
+//! timer, and at most one call per type and node in flight.
+//!
+//! Promises. Only callers that waited when the call was sent get its ids:
+//! somebody who came later may have seen a larger id from another node. Ids
+//! that nobody wants any more are burnt, never kept for a later caller. No id
+//! at or below one that this node has returned is returned again. Every caller
+//! is answered by its deadline, by the driver: callers have no timers.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::Duration;
 
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::catalogue::TypeEntry;
-use super::super::glance::{GLANCE, Glance};
-use super::super::granted::Granted;
-use super::super::instances::{Instance, follow_loss};
-use super::super::{Parts, refill, segment, unavailable};
-use super::Waiter;
-use super::flight::{Flight, Flights, Outcome};
+use super::catalogue::TypeEntry;
+use super::glance::{GLANCE, Glance};
+use super::granted::Granted;
+use super::instances::{Instance, follow_loss};
+use super::segment;
+use super::{Parts, refill, unavailable};
 use crate::domain::{Error, ErrorCode, IdRange, OnRedisLoss, State};
 use crate::ports::{DispatchError, Dispatcher, TakeOutcome, Taken};
 
@@ -27,10 +38,78 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Callers wait while the store is asked about a history: not for long.
 const STORE_QUESTION: Duration = Duration::from_millis(250);
 
-/// See the module.
-pub(super) struct Driver {
-    pub(super) parts: Arc<Parts>,
-    pub(super) entry: Arc<TypeEntry>,
+/// The callers that wait for ids of one type.
+#[derive(Default)]
+pub(super) struct Sequence {
+    queue: Mutex<Queue>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiters: VecDeque<Waiter>,
+    /// Whether a driver is at work.
+    driven: bool,
+}
+
+struct Waiter {
+    /// How many ids are still missing.
+    missing: u64,
+    got: Option<Granted>,
+    deadline: Instant,
+    reply: oneshot::Sender<Result<Granted, Error>>,
+}
+
+impl Sequence {
+    /// Something changed: the driver looks again.
+    pub(super) fn wake(&self) {
+        self.news.notify_one();
+    }
+
+    /// Whether nobody waits, or is being served.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.queue.lock().expect("never poisoned").driven
+    }
+
+    /// Ids that callers wait for now.
+    pub(super) fn demand(&self) -> u64 {
+        let queue = self.queue.lock().expect("never poisoned");
+        queue.waiters.iter().map(|w| w.missing).sum()
+    }
+}
+
+/// `count` ids of the type for one caller, by `deadline`.
+pub(super) async fn acquire(
+    parts: &Arc<Parts>,
+    entry: &Arc<TypeEntry>,
+    count: u64,
+    deadline: Instant,
+) -> Result<Granted, Error> {
+    let (reply, answer) = oneshot::channel();
+    let drive_now = {
+        let mut queue = entry.sequence.queue.lock().expect("never poisoned");
+        if queue.waiters.len() >= parts.config.max_waiting {
+            return Err(Error::new(
+                ErrorCode::Overloaded,
+                format!(
+                    "{} calls wait for id type {} already",
+                    parts.config.max_waiting, entry.name
+                ),
+            ));
+        }
+        queue.waiters.push_back(Waiter { missing: count, got: None, deadline, reply });
+        !std::mem::replace(&mut queue.driven, true)
+    };
+    if drive_now {
+        let driver = Driver { parts: parts.clone(), entry: entry.clone() };
+        parts.tasks.spawn(driver.run());
+    }
+    answer.await.unwrap_or_else(|_| Err(unavailable("the node is shutting down")))
+}
+
+struct Driver {
+    parts: Arc<Parts>,
+    entry: Arc<TypeEntry>,
 }
 
 /// What to do when a batch could not be served whole.
@@ -41,83 +120,48 @@ enum Then {
     Wait(Duration),
 }
 
-/// How a batch can be served.
-enum Way {
-    /// By a call to the dispatcher of this instance.
-    Take(Arc<Instance>),
-    /// From the node's own leases, as Redis is away.
-    Alone(Arc<Instance>),
-    /// Not at all: it is retired.
-    None,
-}
-
 impl Driver {
-    pub(super) async fn run(self) {
-        let mut flights = Flights::default();
-        // Who was in a batch and is left, in order of arrival.
-        let mut left = VecDeque::new();
+    async fn run(self) {
+        let mut batch = VecDeque::new();
         let mut trouble: Option<Error> = None;
-        // An empty batch, whose memory the next one uses.
-        let mut spare = VecDeque::new();
         loop {
-            if flights.is_empty() && left.is_empty() && self.rest(&mut spare) {
+            if batch.is_empty() && self.rest() {
                 return;
             }
-            let mut batch = VecDeque::new();
-            if left.is_empty() {
-                // Who is about to ask asks now, and shares the call.
-                tokio::task::yield_now().await;
-                batch = self.collect(&flights, &mut spare);
-                self.expire(&mut batch, trouble.as_ref());
+            // Who is about to ask asks now, and shares the call.
+            tokio::task::yield_now().await;
+            self.collect(&mut batch);
+            self.expire(&mut batch, trouble.as_ref());
+            if batch.is_empty() {
+                continue;
             }
-            let mut result = match batch.is_empty() {
-                true => None,
-                false => self.depart(&mut batch, &mut flights).await,
-            };
-            if result.is_none()
-                && let Some((flight, outcome)) = self.landing(&mut left, &mut flights).await
-            {
-                batch = flight.batch;
-                let landed = self.land(outcome, &flight.instance, &mut batch, &mut flights).await;
-                result = Some(landed);
-            }
-            let then = match result {
-                Some(Ok(then)) => {
+            let then = match self.serve(&mut batch).await {
+                Ok(then) => {
                     if batch.is_empty() {
                         trouble = None;
                     }
                     then
                 }
-                Some(Err(error)) => {
+                Err(error) => {
                     trouble = Some(error);
                     Then::Wait(RETRY)
                 }
-                None => Then::Again,
             };
-            match left.is_empty() {
-                true => left = batch,
-                false => left.append(&mut batch),
-            }
-            if left.is_empty() {
-                spare = std::mem::take(&mut left);
-                continue;
-            }
-            if !flights.is_empty() {
-                // What the later call brings is for its own callers, who wait behind these.
+            if batch.is_empty() {
                 continue;
             }
             if let Some(verdict) = self.verdict() {
-                for waiter in left.drain(..) {
+                for waiter in batch.drain(..) {
                     let burnt = waiter.got.as_ref().map_or(0, Granted::len);
                     self.parts.metrics.burnt_ids.inc_by(burnt);
                     let _ = waiter.reply.send(Err(verdict.clone()));
                 }
                 continue;
             }
-            let deadline = earliest_deadline(&left);
-            self.put_back(&mut left);
-            if let (Then::Wait(longest), Some(deadline)) = (then, deadline) {
+            let Some(deadline) = earliest_deadline(&batch) else { continue };
+            if let Then::Wait(longest) = then {
                 let until = deadline.min(Instant::now() + longest);
+                self.put_back(&mut batch);
                 tokio::select! {
                     biased;
                     () = self.parts.stop.cancelled() => return self.abandon(),
@@ -129,144 +173,26 @@ impl Driver {
     }
 
     /// Whether nobody waits: then there is no driver any more.
-    fn rest(&self, spare: &mut VecDeque<Waiter>) -> bool {
+    fn rest(&self) -> bool {
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-        queue.call_at = None;
         queue.waiters.retain(|waiter| !waiter.reply.is_closed());
-        if queue.waiters.is_empty() {
-            queue.driven = false;
-            std::mem::swap(&mut queue.waiters, spare);
-            self.entry.supply.set_starving(false);
-            return true;
+        if !queue.waiters.is_empty() {
+            return false;
         }
-        false
+        queue.driven = false;
+        self.entry.supply.set_starving(false);
+        true
     }
 
-    /// All who wait, in order of arrival; where a call is in flight only if they
-    /// are enough for a second one.
-    fn collect(&self, flights: &Flights, spare: &mut VecDeque<Waiter>) -> VecDeque<Waiter> {
-        let enough = match flights.first() {
-            None => 0,
-            Some(first) if flights.has_room() && self.may_follow(first) => first.enough_behind(),
-            Some(_) => return VecDeque::new(),
-        };
+    /// Moves all who wait into `batch`, in order of arrival.
+    fn collect(&self, batch: &mut VecDeque<Waiter>) {
         let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-        queue.call_at = None;
-        if queue.waiters.len() < enough {
-            return VecDeque::new();
+        if batch.is_empty() {
+            std::mem::swap(batch, &mut queue.waiters);
+        } else {
+            batch.append(&mut queue.waiters);
         }
-        let mut batch = std::mem::replace(&mut queue.waiters, std::mem::take(spare));
         batch.retain(|waiter| !waiter.reply.is_closed());
-        batch
-    }
-
-    /// Asks to be called once so many wait; false where they do already.
-    fn ask_for_callers(&self, enough: usize) -> bool {
-        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-        queue.call_at = (queue.waiters.len() < enough).then_some(enough);
-        queue.call_at.is_some()
-    }
-
-    /// Whether a call may leave behind `first`: to the same instance, over the
-    /// same connection, so that it is carried out after it.
-    fn may_follow(&self, first: &Flight) -> bool {
-        matches!(self.way(), Ok(Way::Take(instance)) if Arc::ptr_eq(&instance, &first.instance))
-    }
-
-    /// How ids of the type are to be had now.
-    fn way(&self) -> Result<Way, Error> {
-        let record = self.entry.record();
-        let Some(instance) = self.parts.instances.get(record.instance) else {
-            return Err(unavailable(format!(
-                "Redis instance {} of id type {} is not known to this node",
-                record.instance, self.entry.name
-            )));
-        };
-        if record.state == State::Retired {
-            return Ok(Way::None);
-        }
-        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
-        if goes_on_alone && instance.is_lost() {
-            return Ok(Way::Alone(instance));
-        }
-        Ok(Way::Take(instance))
-    }
-
-    /// Sends the batch on its way (`None`), or serves it at once as far as that is
-    /// possible.
-    async fn depart(
-        &self,
-        batch: &mut VecDeque<Waiter>,
-        flights: &mut Flights,
-    ) -> Option<Result<Then, Error>> {
-        let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
-        let instance = match self.way() {
-            Err(error) => return Some(Err(error)),
-            Ok(Way::None) => return Some(Ok(Then::Wait(POLL))),
-            Ok(Way::Alone(instance)) => {
-                self.note_use();
-                // Boxed, as what is rare below: it would make every driver larger.
-                let alone = Box::pin(self.serve_alone(batch, wanted, &instance, flights));
-                return Some(alone.await);
-            }
-            Ok(Way::Take(instance)) => instance,
-        };
-        self.note_use();
-        self.parts.metrics.takes.inc();
-        let batch = std::mem::take(batch);
-        flights.push(Flight::new(batch, self.entry.clone(), instance, wanted));
-        None
-    }
-
-    fn note_use(&self) {
-        self.entry.supply.touch();
-        self.parts.active.join(&self.entry);
-    }
-
-    /// The first call, once it is back. `None` when there is something else to do
-    /// first: all its callers are gone or, if nobody is left of an earlier one, enough
-    /// wait for the next one. Meanwhile answers those whose time is up, wherever they
-    /// wait. A call is never cut at the deadline of one caller: those behind it still
-    /// want the answer.
-    async fn landing(
-        &self,
-        left: &mut VecDeque<Waiter>,
-        flights: &mut Flights,
-    ) -> Option<(Flight, Outcome)> {
-        loop {
-            let first = flights.first()?;
-            if first.batch.is_empty() {
-                flights.drop_first();
-                return None;
-            }
-            let may_leave = left.is_empty() && flights.has_room() && self.may_follow(first);
-            if may_leave && !self.ask_for_callers(first.enough_behind()) {
-                return None;
-            }
-            let batches = flights.iter().map(|flight| &flight.batch);
-            let deadline = batches.chain([&*left]).filter_map(earliest_deadline).min()?;
-            let is_near = deadline < Instant::now() + GLANCE;
-            tokio::select! {
-                biased;
-                landed = poll_fn(|context| flights.poll_first(context)) => return Some(landed),
-                () = self.entry.sequence.callers.notified(), if may_leave => return None,
-                () = Glance::heard(&self.parts) => self.expire_all(left, flights),
-                () = sleep_until(deadline), if is_near => self.expire_all(left, flights),
-            }
-        }
-    }
-
-    /// Answers those whose time is up while the dispatcher is asked.
-    fn expire_all(&self, batch: &mut VecDeque<Waiter>, flights: &mut Flights) {
-        // A refill that failed is the likelier reason.
-        let slow = unavailable("the Redis instance did not answer in time");
-        let reason = self.entry.supply.error().unwrap_or(slow);
-        self.expire(batch, Some(&reason));
-        for flight in flights.iter_mut() {
-            self.expire(&mut flight.batch, Some(&reason));
-        }
-        let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
-        self.expire(&mut queue.waiters, Some(&reason));
     }
 
     /// Those who still wait go back to the head of the queue, where they count
@@ -277,20 +203,33 @@ impl Driver {
         std::mem::swap(batch, &mut queue.waiters);
     }
 
-    /// Hands out what a call brought; who did not get all its ids is left in `batch`.
-    async fn land(
-        &self,
-        outcome: Outcome,
-        instance: &Arc<Instance>,
-        batch: &mut VecDeque<Waiter>,
-        others: &mut Flights,
-    ) -> Result<Then, Error> {
+    /// Takes once for the whole batch; who got all its ids leaves the batch.
+    async fn serve(&self, batch: &mut VecDeque<Waiter>) -> Result<Then, Error> {
         let record = self.entry.record();
+        let Some(instance) = self.parts.instances.get(record.instance) else {
+            return Err(unavailable(format!(
+                "Redis instance {} of id type {} is not known to this node",
+                record.instance, self.entry.name
+            )));
+        };
+        if record.state == State::Retired {
+            return Ok(Then::Wait(POLL)); // the verdict answers
+        }
+        let wanted = batch.iter().map(|w| w.missing).sum::<u64>().min(MAX_TAKE);
+        let goes_on_alone = record.options.on_redis_loss == OnRedisLoss::Segment;
+        self.entry.supply.touch();
+        self.parts.active.join(&self.entry);
+        if goes_on_alone && instance.is_lost() {
+            return self.serve_alone(batch, wanted, &instance).await;
+        }
+        self.parts.metrics.takes.inc();
+        let take = instance.dispatcher.take(&self.entry.name, wanted);
+        let Some(outcome) = self.while_somebody_waits(batch, take).await else {
+            return Ok(Then::Again);
+        };
         let outcome = match outcome {
-            Err(DispatchError::Unavailable(_))
-                if record.options.on_redis_loss == OnRedisLoss::Segment =>
-            {
-                follow_loss(&self.parts, instance);
+            Err(DispatchError::Unavailable(_)) if goes_on_alone => {
+                follow_loss(&self.parts, &instance);
                 return Ok(Then::Again);
             }
             outcome => outcome?,
@@ -308,9 +247,8 @@ impl Driver {
                 return Ok(Then::Wait(POLL));
             }
             TakeOutcome::Moved(seal) => {
-                let settling =
-                    Box::pin(self.parts.settle(&self.entry.name, instance.record.id, seal));
-                let Some(settled) = self.while_somebody_waits(batch, others, settling).await else {
+                let settling = self.parts.settle(&self.entry.name, instance.record.id, seal);
+                let Some(settled) = self.while_somebody_waits(batch, settling).await else {
                     return Ok(Then::Again);
                 };
                 settled?;
@@ -319,7 +257,7 @@ impl Driver {
             }
         };
         let question = self.may_use(&taken, &*instance.dispatcher);
-        match self.while_somebody_waits(batch, others, question).await {
+        match self.while_somebody_waits(batch, question).await {
             None => return Ok(Then::Again),
             Some(false) => {
                 return Err(unavailable("the Redis instance was replaced by another server"));
@@ -327,12 +265,12 @@ impl Driver {
             Some(true) => {}
         }
         let question = self.drop_outdated(&mut taken);
-        let Some(current) = self.while_somebody_waits(batch, others, question).await else {
+        let Some(current) = self.while_somebody_waits(batch, question).await else {
             return Ok(Then::Again);
         };
         let current = current?;
         let question = self.knows(&taken.ranges);
-        let Some(known) = self.while_somebody_waits(batch, others, question).await else {
+        let Some(known) = self.while_somebody_waits(batch, question).await else {
             return Ok(Then::Again);
         };
         if !known? {
@@ -356,23 +294,30 @@ impl Driver {
     }
 
     /// Does `work`, and meanwhile answers those whose time is up, in the batch and behind
-    /// it: who came later may have less time. `None` when nobody of the batch is left.
+    /// it: who came later may have less time. `None` when nobody of the batch is left. The
+    /// work itself is never cut at the deadline of one caller: those behind it still want
+    /// the answer.
     async fn while_somebody_waits<T>(
         &self,
         batch: &mut VecDeque<Waiter>,
-        others: &mut Flights,
         work: impl Future<Output = T>,
     ) -> Option<T> {
         let mut work = pin!(work);
         loop {
             let deadline = earliest_deadline(batch)?;
+            let is_near = deadline < Instant::now() + GLANCE;
             tokio::select! {
                 biased;
                 done = work.as_mut() => return Some(done),
-                () = sleep_until(deadline.min(Instant::now() + GLANCE)) => {
-                    self.expire_all(batch, others);
-                }
+                () = Glance::heard(&self.parts) => {}
+                () = sleep_until(deadline), if is_near => {}
             }
+            // A refill that failed is the likelier reason.
+            let slow = unavailable("the Redis instance did not answer in time");
+            let reason = self.entry.supply.error().unwrap_or(slow);
+            self.expire(batch, Some(&reason));
+            let mut queue = self.entry.sequence.queue.lock().expect("never poisoned");
+            self.expire(&mut queue.waiters, Some(&reason));
         }
     }
 
@@ -382,7 +327,6 @@ impl Driver {
         batch: &mut VecDeque<Waiter>,
         wanted: u64,
         instance: &Instance,
-        others: &mut Flights,
     ) -> Result<Then, Error> {
         let Some(deadline) = earliest_deadline(batch) else { return Ok(Then::Again) };
         let leases = self.entry.leases();
@@ -390,7 +334,7 @@ impl Driver {
         let burnt = leases.burn_to(self.entry.supply.returned());
         self.parts.metrics.burnt_ids.inc_by(burnt);
         let some = segment::acquire_some(&self.parts, &self.entry, leases, wanted, deadline);
-        let Some(range) = self.while_somebody_waits(batch, others, some).await else {
+        let Some(range) = self.while_somebody_waits(batch, some).await else {
             return Ok(Then::Again);
         };
         let range = range?;
