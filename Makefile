@@ -34,10 +34,9 @@ check: page
 	scripts/check-licences.sh
 	scripts/check-deploy.sh
 
-# Tests wait for servers most of the time, so more of them run than there are cores.
 unit: page
 	cd web-admin && npm test
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked
+	CARGO="$(CARGO)" scripts/run-tests.sh
 
 ## Simulates many schedules of faults, for ten minutes; see docs/simulation.md.
 simulate:
