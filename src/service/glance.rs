@@ -29,6 +29,8 @@ impl Glance {
     /// Returns after [`GLANCE`] at the latest, but for what a busy node adds.
     pub(super) async fn heard(parts: &Arc<Parts>) {
         let glance = &parts.glance;
+        // Hears every ring from here on, also one before it is waited for.
+        let ring = glance.bell.notified();
         glance.wanted.store(true, Ordering::SeqCst);
         if parts.stop.is_cancelled() {
             return sleep(GLANCE).await;
@@ -36,7 +38,7 @@ impl Glance {
         if !glance.ticks.swap(true, Ordering::SeqCst) {
             parts.tasks.spawn(tick(parts.clone()));
         }
-        glance.bell.notified().await;
+        ring.await;
     }
 }
 
