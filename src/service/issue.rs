@@ -48,8 +48,7 @@ impl Parts {
         let deadline = deadline.unwrap_or_else(|| self.deadline());
         let (issued, settings) = self.issue(name, Order::of(1), false, deadline).await?;
         let writing = settings.writing.as_ref().map_err(Error::clone)?;
-        let position = issued.granted.first.start();
-        Ok(writing.map.as_ref().map_or(position, |map| map.id(position, issued.shard)))
+        Ok(writing.id(issued.granted.first.start(), issued.shard))
     }
 
     /// The next id, where it is at hand: without waiting, locks or allocation.
@@ -200,10 +199,7 @@ impl Parts {
             let settings = entry.settings_held();
             check_leasable(&settings.record, count)?;
             let writing = settings.writing.as_ref().map_err(Error::clone)?;
-            let first = match &writing.map {
-                Some(map) => map.id(range.start(), None),
-                None => range.start(),
-            };
+            let first = writing.id(range.start(), None);
             let step = settings.record.options.sites.map_or(1, |sites| i64::from(sites.count));
             return Ok(RangeLease { first, count: range.len() as i64, step, ttl_ms });
         }
@@ -358,6 +354,11 @@ async fn write_texts(
 }
 
 impl super::catalogue::Writing {
+    /// The id of one position; a snowflake id as it is.
+    pub(super) fn id(&self, position: i64, shard: Option<u8>) -> i64 {
+        self.map.as_ref().map_or(position, |map| map.id(position, shard))
+    }
+
     /// The text of one position (or snowflake id).
     pub(super) fn text(
         &self,
@@ -371,10 +372,7 @@ impl super::catalogue::Writing {
         // clock says.
         let (number, date) = match record.options.calendar {
             Some(period) => (number_of(position), period.first_day(period_of(position))),
-            None => {
-                let id = self.map.as_ref().map_or(position, |map| map.id(position, shard));
-                (id, self.zone.moment(at_ms))
-            }
+            None => (self.id(position, shard), self.zone.moment(at_ms)),
         };
         match &self.format {
             Some(format) => format.write(prefix, number, date),
