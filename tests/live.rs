@@ -190,7 +190,7 @@ fn a_stream_shows_nodes_rates_losses_and_changes() {
 fn series_show_what_happened_and_what_is_in_the_range_log() {
     let cluster = Cluster::start();
     let mut node = cluster.node();
-    node.run(&["type", "add", "order", "--min-range", "500", "--max-range", "500"]);
+    node.run(&["type", "add", "order", "--min-range", "90", "--max-range", "90"]);
     Verify::start(&[&node], "order", 4, &["--clients", "2"]).finish_clean();
     let measured = |series: &Value| {
         let points = series["ids_per_s"].as_array().unwrap();
@@ -202,19 +202,19 @@ fn series_show_what_happened_and_what_is_in_the_range_log() {
     let (from, to) = (series["from_ms"].as_i64().unwrap(), series["to_ms"].as_i64().unwrap());
     assert!((3_590_000..=3_600_000).contains(&(to - from)), "{}", to - from);
     assert_eq!(series["at_ms"].as_array().unwrap().len(), 360);
-    assert!(measured(&series) > 20.0, "{series:#}");
+    assert!(measured(&series) > 4.0, "{series:#}");
     let ranges = series["ranges"].as_array().unwrap();
     assert!(ranges.len() > 1, "{ranges:?}");
-    assert!(ranges.iter().all(|range| range["length"] == 500));
+    assert!(ranges.iter().all(|range| range["length"] == 90));
     assert!(ranges.iter().any(|range| range["refill_ms"].as_u64().is_some()), "{ranges:?}");
     assert!(ranges.windows(2).all(|w| w[0]["start"].as_i64() < w[1]["start"].as_i64()));
-    assert!(measured(&get(&node, "/series?span=day")) > 1.0);
+    assert!(measured(&get(&node, "/series?span=day")) > 0.1);
 
     // A new process knows from the range log what was before it.
     node.kill();
     node.start_again();
     let series = get(&node, "/types/order/series?span=hour");
-    assert!(measured(&series) > 20.0, "{series:#}");
+    assert!(measured(&series) > 4.0, "{series:#}");
     let ranges = series["ranges"].as_array().unwrap();
     assert!(ranges.iter().all(|range| range["refill_ms"].is_null()), "{ranges:?}");
 }

@@ -465,10 +465,16 @@ step('accounts, roles and sessions', async () => {
   const typed = field('Description', viewer.getByRole('dialog'));
   await typed.fill('typed before the session ended');
 
-  // His session is ended: he is asked to log in above what he did, which stays.
-  await button(`End this session of ${VIEWER.name}`).click();
+  // His session is ended: he is asked to log in above what he did, which stays. He is
+  // asked when he saves, or before that if the page asked for something by itself.
+  const end = button(`End this session of ${VIEWER.name}`);
+  await end.click();
+  await end.waitFor({ state: 'detached' });
+  const isOut = () => viewer.evaluate(async () => (await fetch('/api/v1/session')).status === 401);
+  await until('the other node knows of it', isOut);
   const again = viewer.getByRole('dialog', { name: 'Log in again' });
-  await button('Save', viewer.getByRole('dialog')).click();
+  const save = button('Save', viewer.getByRole('dialog'));
+  await Promise.allSettled([again.waitFor(), save.click({ timeout: 5_000 })]);
   await again.waitFor();
   await field('Password', again).fill(VIEWER.password);
   await button('Log in', again).click();
@@ -477,9 +483,7 @@ step('accounts, roles and sessions', async () => {
 
   await button(`Remove the account ${VIEWER.name}`).click();
   await confirm(VIEWER.name, 'Remove');
-  await until('he is out', async () =>
-    viewer.evaluate(async () => (await fetch('/api/v1/session')).status === 401),
-  );
+  await until('he is out', isOut);
   await other.close();
 
   // The last administrator stays.
