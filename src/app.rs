@@ -145,6 +145,7 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
     let built = build(&settings).await?;
+    let stop_pause = settings.node.stop_pause;
     let service =
         Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
     let counted = thrift_metrics.clone();
@@ -173,6 +174,7 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         .or_at_once(async {
             // Readiness goes first and HTTP last, so that probes see the drain.
             service.drain();
+            tokio::time::sleep(stop_pause).await;
             let _ = stop_thrift.send(true);
             if let Ok(served) = thrift.await {
                 let requests = thrift_metrics.requests();
@@ -329,7 +331,7 @@ fn banner(
         "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n  store   {store}\n  \
          admin   {admin}\n{setup}The first id, from another terminal:\n  export {hint}\n  \
          {program} type add order\n  {program} get order\n",
-        env!("CARGO_PKG_VERSION")
+        crate::VERSION
     )
 }
 

@@ -267,6 +267,22 @@ fn ids_are_durable_before_they_are_visible() {
     }
 }
 
+/// A load balancer needs a moment to see that a node goes.
+#[test]
+fn a_stop_may_pause_before_it_takes_no_more_calls() {
+    let _turn = exclusive();
+    let (_folder, data) = data_folder();
+    let pause = ["--node-stop-pause-ms", "600000", "--data", data.to_str().unwrap()];
+    let mut node = Node::start(&pause);
+    node.run(&["type", "add", "order"]);
+    node.signal("TERM");
+    wait_for("readiness is gone", || !node.is_ready());
+    let mut late = client(&node.thrift).expect("a new connection while it pauses");
+    assert!(late.next_id("order".to_owned()).is_ok());
+    // The second signal ends it at once.
+    assert_eq!(node.stop().code(), Some(130));
+}
+
 /// SIGTERM under load: whatever the node has accepted it answers.
 #[test]
 fn an_orderly_stop_fails_no_accepted_call() {

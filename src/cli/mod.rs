@@ -28,6 +28,7 @@ pub mod verify;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
+use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
@@ -70,11 +71,15 @@ pub struct Wiring {
 
 /// IdGen hands out unique, cluster-wide ordered 64-bit ids over Thrift.
 #[derive(Debug, Parser)]
-#[command(name = "idgen", version, max_term_width = 100, infer_long_args = false)]
+#[command(name = "idgen", version = VERSION_TEXT.as_str(), max_term_width = 100, infer_long_args = false)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What `--version` says after the name.
+static VERSION_TEXT: LazyLock<String> =
+    LazyLock::new(|| format!("{} (commit {})", crate::VERSION, crate::COMMIT));
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -47,6 +47,16 @@ const DRAIN_MS: Setting = Setting {
     meaning: "How long a stop waits for the requests in flight, in milliseconds",
 };
 
+const STOP_PAUSE_MS: Setting = Setting {
+    key: "node.stop_pause_ms",
+    flag: Some("node-stop-pause-ms"),
+    env: "IDGEN_NODE_STOP_PAUSE_MS",
+    // Clients with a list of nodes need none: they go on to the next one.
+    kind: Kind::Integer { default: 0, low: 0, high: 600_000 },
+    meaning: "How long a stop goes on serving while `/readyz` says 503 already, in milliseconds, \
+              so that load balancers send nobody any more; a second signal ends it",
+};
+
 const WORKERS: Setting = Setting {
     key: "node.workers",
     flag: Some("node-workers"),
@@ -76,8 +86,16 @@ const WORKER_LEASE_MS: Setting = Setting {
     meaning: "How long a worker id for snowflake types is leased, in milliseconds",
 };
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&ID, &DEADLINE_MS, &MAX_WAITING, &DRAIN_MS, &WORKERS, &IDLE_AFTER_MS, &WORKER_LEASE_MS];
+pub(super) const SETTINGS: &[&Setting] = &[
+    &ID,
+    &DEADLINE_MS,
+    &MAX_WAITING,
+    &STOP_PAUSE_MS,
+    &DRAIN_MS,
+    &WORKERS,
+    &IDLE_AFTER_MS,
+    &WORKER_LEASE_MS,
+];
 
 /// Settings of the node itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +106,8 @@ pub struct NodeSettings {
     pub deadline: Duration,
     /// Most requests that wait for ids of one type.
     pub max_waiting: usize,
+    /// How long a stop goes on serving while readiness is gone already.
+    pub stop_pause: Duration,
     /// How long a stop waits for the requests in flight.
     pub drain: Duration,
     /// Threads that serve requests; 0 leaves it to the program.
@@ -104,6 +124,7 @@ impl NodeSettings {
             id: reader.word(&ID).unwrap_or_else(|| format!("{}:{thrift_port}", host_name())),
             deadline: reader.milliseconds(&DEADLINE_MS),
             max_waiting: reader.integer(&MAX_WAITING) as usize,
+            stop_pause: reader.milliseconds(&STOP_PAUSE_MS),
             drain: reader.milliseconds(&DRAIN_MS),
             workers: reader.integer(&WORKERS) as usize,
             idle_after: reader.milliseconds(&IDLE_AFTER_MS),

@@ -160,7 +160,7 @@ impl Parts {
             || self.active.all().iter().any(needs_none);
         NodeStatus {
             node: self.config.node.clone(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: crate::VERSION,
             uptime_s: self.started.elapsed().as_secs(),
             ready: dispatches && !draining,
             draining,

@@ -166,6 +166,13 @@ impl ServiceMetrics {
                 &["part"],
             )?,
         };
+        metrics.show_zeros();
+        let built = IntGaugeVec::new(
+            Opts::new("idgen_build_info", "Always 1: which program runs"),
+            &["version", "commit"],
+        )?;
+        built.with_label_values(&[crate::VERSION, crate::COMMIT]).set(1);
+        registry.register(Box::new(built))?;
         registry.register(Box::new(metrics.refills.clone()))?;
         registry.register(Box::new(metrics.refill_length.clone()))?;
         registry.register(Box::new(metrics.refill_duration.clone()))?;
@@ -191,5 +198,45 @@ impl ServiceMetrics {
         registry.register(Box::new(metrics.clock_backwards.clone()))?;
         registry.register(Box::new(metrics.part_up.clone()))?;
         Ok(metrics)
+    }
+
+    /// A counter that is missing until it first counts hides that first event from
+    /// `increase` and `rate`: these are there from the start.
+    fn show_zeros(&self) {
+        let counters: [(&IntCounterVec, &[&str]); 4] = [
+            (&self.refills, &["published", "refused", "held", "done", "leased", "failed"]),
+            (&self.migrations, &["moved", "undone", "failed"]),
+            (&self.stale_histories, &["dispatcher", "node", "store"]),
+            (
+                &self.burnt_ranges,
+                &["history", "token", "order", "full", "unknown", "overlap", "moved"],
+            ),
+        ];
+        for (counter, labels) in counters {
+            for label in labels {
+                counter.with_label_values(&[label]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_there_before_they_count() {
+        let registry = Registry::new();
+        ServiceMetrics::register(&registry).expect("new names");
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        for zero in [
+            r#"idgen_refills_total{result="failed"} 0"#,
+            r#"idgen_migrations_total{outcome="failed"} 0"#,
+            r#"idgen_burnt_ranges_total{reason="unknown"} 0"#,
+            r#"idgen_stale_histories_total{where="store"} 0"#,
+        ] {
+            assert!(text.contains(zero), "{zero} is missing in\n{text}");
+        }
+        assert!(text.contains("idgen_build_info{commit=\"unknown\",version=\""), "{text}");
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn document<S>(operations: &[Operation<S>]) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "IdGen admin API",
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": crate::VERSION,
             "summary": "Id types, Redis instances, ids and logs of an IdGen cluster.",
             "description": "Ids are 64-bit numbers; with `?ids=string` they are decimal text in \
                 answers, for languages whose numbers are doubles. Times (`_ms`) are Unix \
