@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 
-.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard \
+.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard deb \
 	bench-micro clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
@@ -72,3 +72,8 @@ hostile:
 
 clean:
 	$(CARGO) clean
+
+## A Debian package of the program: target/debian/idgen_*.deb.
+deb: export IDGEN_COMMIT ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+deb: build
+	scripts/build-deb.sh

@@ -22,6 +22,9 @@ need util-linux nsenter
 need util-linux unshare
 need unzip unzip
 need gcc cc
+# The Debian package is made with these.
+need dpkg-dev dpkg-shlibdeps
+need binutils strip
 # deploy/ is checked with these, and with the promtool of below.
 need systemd systemd-analyze
 python3 -c 'import yaml' >/dev/null 2>&1 || missing="$missing python3-yaml"
