@@ -20,6 +20,7 @@ use crate::cli::schema::SchemaReport;
 use crate::config::token::{self, AdminAccess};
 use crate::config::{Settings, StoreSettings};
 use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
+use crate::front;
 use crate::front::http::{self, Access, AdminToken, BoundHttp, HttpConfig};
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use crate::lifecycle::StopSignals;
@@ -29,7 +30,7 @@ use crate::ports::{
 use crate::service::access::AccessControl;
 use crate::service::live::api::LiveConfig;
 use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
-use crate::telemetry;
+use crate::telemetry::Telemetry;
 
 /// What the command line needs of the rest of the program.
 pub const WIRING: Wiring = Wiring {
@@ -88,7 +89,9 @@ struct Built {
 /// Runs a node until a signal stops it. Exit codes: 2 for settings that cannot
 /// work, 4 for a store that is out of reach, 1 for everything else.
 pub fn serve(settings: Settings) -> Result<(), Failure> {
-    telemetry::start_log(&settings.log);
+    let telemetry = Telemetry::start(&settings.log, &settings.traces, &settings.node.id)
+        .map_err(|e| Failure::usage(e.to_string()))?;
+    front::trace_one_in(settings.traces.endpoint.as_ref().map_or(0, |_| settings.traces.one_in));
     // The provider of TLS for every client in the process; an error means that
     // it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -97,6 +100,7 @@ pub fn serve(settings: Settings) -> Result<(), Failure> {
     let outcome = runtime.block_on(run(settings));
     // Tasks of libraries that nobody joins must not hold the process up.
     runtime.shutdown_background();
+    telemetry.end();
     outcome
 }
 

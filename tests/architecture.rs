@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("front", &["domain", "ports", "service"]),
     ("config", &["domain"]),
     ("cli", &["domain", "ports", "service", "front", "config"]),
-    ("telemetry.rs", &["config"]),
+    ("telemetry", &["config"]),
     ("lifecycle.rs", &[]),
     (
         "app.rs",

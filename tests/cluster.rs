@@ -10,28 +10,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncClient};
+use idgen::front::thrift::generated::TIdGenServiceSyncClient;
 use support::node::{Cluster, Node, Verify, data_folder, exclusive, idgen};
 use support::redis::RedisServer;
-use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
-use thrift::transport::{
-    ReadHalf, TFramedReadTransport, TFramedWriteTransport, TIoChannel, TTcpChannel, WriteHalf,
-};
-
-type Client = IdGenServiceSyncClient<
-    TBinaryInputProtocol<TFramedReadTransport<ReadHalf<TTcpChannel>>>,
-    TBinaryOutputProtocol<TFramedWriteTransport<WriteHalf<TTcpChannel>>>,
->;
-
-fn client(address: &str) -> thrift::Result<Client> {
-    let mut channel = TTcpChannel::new();
-    channel.open(address)?;
-    let (read, write) = channel.split()?;
-    Ok(IdGenServiceSyncClient::new(
-        TBinaryInputProtocol::new(TFramedReadTransport::new(read), true),
-        TBinaryOutputProtocol::new(TFramedWriteTransport::new(write), true),
-    ))
-}
+use support::thrift_client::client;
 
 #[test]
 fn three_nodes_are_unique_and_ordered() {

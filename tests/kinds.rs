@@ -7,30 +7,10 @@ mod support;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use idgen::front::thrift::generated::{
-    IdGenException, IdGenServiceSyncClient, TIdGenServiceSyncClient,
-};
+use idgen::front::thrift::generated::{IdGenException, TIdGenServiceSyncClient};
 use serde_json::Value;
 use support::node::{Cluster, Node, Verify};
-use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
-use thrift::transport::{
-    ReadHalf, TFramedReadTransport, TFramedWriteTransport, TIoChannel, TTcpChannel, WriteHalf,
-};
-
-type Client = IdGenServiceSyncClient<
-    TBinaryInputProtocol<TFramedReadTransport<ReadHalf<TTcpChannel>>>,
-    TBinaryOutputProtocol<TFramedWriteTransport<WriteHalf<TTcpChannel>>>,
->;
-
-fn client(node: &Node) -> Client {
-    let mut channel = TTcpChannel::new();
-    channel.open(&node.thrift).unwrap();
-    let (read, write) = channel.split().unwrap();
-    IdGenServiceSyncClient::new(
-        TBinaryInputProtocol::new(TFramedReadTransport::new(read), true),
-        TBinaryOutputProtocol::new(TFramedWriteTransport::new(write), true),
-    )
-}
+use support::thrift_client::{Client, client};
 
 /// What a failed call says: code, field and message.
 fn told<T: std::fmt::Debug>(result: thrift::Result<T>) -> String {
@@ -165,7 +145,7 @@ fn a_restored_store_repeats_nothing() {
     nodes[0].run(&[&["type", "add", "order", "--mode", "segment"], &ranges[..]].concat());
     let mut seen = HashSet::new();
     let mut take = |node: &Node, count: i32| {
-        let ranges = client(node).next_ids("order".to_owned(), count).unwrap();
+        let ranges = client(&node.thrift).unwrap().next_ids("order".to_owned(), count).unwrap();
         for id in ranges.iter().flat_map(|r| r.first..r.first + r.count) {
             assert!(seen.insert(id), "{id} was issued twice");
         }
@@ -193,7 +173,7 @@ fn each_call_of_each_kind_by_thrift() {
     a.run(&["type", "add", "seg", "--mode", "segment", "--prefix", "S-"]);
     a.run(&["type", "add", "shard", "--mode", "sharded", "--app-id", "9"]);
     a.run(&["type", "add", "flake", "--mode", "snowflake"]);
-    let (mut first, mut second) = (client(&a), client(&b));
+    let (mut first, mut second) = (client(&a.thrift).unwrap(), client(&b.thrift).unwrap());
 
     // The same key gives the same ids, on another node too.
     let keyed = |client: &mut Client, count| {

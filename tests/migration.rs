@@ -8,31 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use idgen::front::thrift::generated::{IdGenServiceSyncClient, TIdGenServiceSyncClient};
+use idgen::front::thrift::generated::TIdGenServiceSyncClient;
 use serde_json::{Value, json};
 use support::node::{Cluster, Node, TOKEN, Verify};
 use support::redis::RedisServer;
 use support::send_signal;
-use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
-use thrift::transport::{
-    ReadHalf, TFramedReadTransport, TFramedWriteTransport, TIoChannel, TTcpChannel, WriteHalf,
-};
+use support::thrift_client::client;
 use tokio::time::Instant;
-
-type Client = IdGenServiceSyncClient<
-    TBinaryInputProtocol<TFramedReadTransport<ReadHalf<TTcpChannel>>>,
-    TBinaryOutputProtocol<TFramedWriteTransport<WriteHalf<TTcpChannel>>>,
->;
-
-fn client(node: &Node) -> Client {
-    let mut channel = TTcpChannel::new();
-    channel.open(&node.thrift).unwrap();
-    let (read, write) = channel.split().unwrap();
-    IdGenServiceSyncClient::new(
-        TBinaryInputProtocol::new(TFramedReadTransport::new(read), true),
-        TBinaryOutputProtocol::new(TFramedWriteTransport::new(write), true),
-    )
-}
 
 /// The number of the instance that a cluster's nodes register, and of the other.
 const FIRST: i64 = 1;
@@ -114,7 +96,7 @@ struct Single {
 
 impl Single {
     fn start(node: &Node, name: &str) -> Single {
-        let (mut client, name) = (client(node), name.to_owned());
+        let (mut client, name) = (client(&node.thrift).unwrap(), name.to_owned());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -352,7 +334,7 @@ fn an_instance_is_drained_and_removed() {
 fn a_redis_out_of_reach_on_either_side() {
     let (mut cluster, mut other, nodes) = cluster_of(2);
     nodes[0].run(&["type", "add", "order", "--min-range", "1000"]);
-    let mut first = client(&nodes[0]);
+    let mut first = client(&nodes[0].thrift).unwrap();
     let mut last = first.next_id("order".to_owned()).unwrap();
     let go_on = |client: &mut Client, last: &mut i64| {
         wait_for("ids", || match client.next_id("order".to_owned()) {
@@ -396,7 +378,7 @@ fn a_redis_out_of_reach_on_either_side() {
     assert_eq!(moved["record"]["instance"], OTHER, "{moved}");
     go_on(&mut first, &mut last);
     for node in &nodes {
-        let mut client = client(node);
+        let mut client = client(&node.thrift).unwrap();
         for _ in 0..50 {
             go_on(&mut client, &mut last);
         }

@@ -18,6 +18,7 @@ mod setting;
 mod store;
 mod thrift;
 pub mod token;
+mod traces;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use setting::{Kind, Setting};
 pub use store::StoreSettings;
 pub use thrift::ThriftSettings;
 pub use token::Secret;
+pub use traces::TraceSettings;
 
 use reader::Reader;
 
@@ -60,6 +62,8 @@ pub struct Settings {
     pub refill: RefillSettings,
     /// What is logged, and how.
     pub log: LogSettings,
+    /// What is told to a collector of traces.
+    pub traces: TraceSettings,
 }
 
 impl Settings {
@@ -75,6 +79,7 @@ impl Settings {
             node: NodeSettings::read(&mut reader, thrift.addr.port()),
             refill: RefillSettings::read(&mut reader),
             log: LogSettings::read(&mut reader),
+            traces: TraceSettings::read(&mut reader),
             thrift,
         };
         reader.finish().map(|()| settings)
@@ -104,6 +109,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         node::SETTINGS,
         refill::SETTINGS,
         log::SETTINGS,
+        traces::SETTINGS,
     ]
     .concat()
 }

@@ -2,4 +2,7 @@
 //! the service's interface, never its parts.
 
 pub mod http;
+mod spans;
 pub mod thrift;
+
+pub use spans::trace_one_in;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tracing::{Instrument, info_span};
 
 use super::Parts;
 use super::admin::{Migrated, MigrationPlan, Place};
@@ -275,7 +276,8 @@ impl Parts {
     ) -> Result<Finished, Error> {
         let (name, generation) = (work.name.clone(), work.seal.generation);
         let count = |outcome: &str| self.metrics.migrations.with_label_values(&[outcome]).inc();
-        let error = match self.finish(work, actor).await {
+        let span = info_span!("move", id_type = %name, generation);
+        let error = match self.finish(work, actor).instrument(span).await {
             Ok(finished) => {
                 count("moved");
                 return Ok(finished);

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tracing::{Instrument, info_span};
 
 use super::catalogue::TypeEntry;
 use super::instances::Instance;
@@ -43,7 +44,10 @@ pub(super) fn start(parts: &Arc<Parts>, entry: &Arc<TypeEntry>) {
             permit = parts.refill_permits.acquire() => permit.ok(),
         };
         let result = match permit {
-            Some(_permit) => run(&parts, &entry).await,
+            Some(_permit) => {
+                let span = info_span!(parent: None, "refill", id_type = %entry.name);
+                run(&parts, &entry).instrument(span).await
+            }
             None => Ok(Outcome::Held),
         };
         let label = match &result {
@@ -180,7 +184,9 @@ async fn refill_under_lock(
         floor: entry.supply.floor(),
         owner: &parts.config.node,
     };
-    let allocation = allocate(parts, entry, instance, token, ttl, request).await?;
+    let allocation = allocate(parts, entry, instance, token, ttl, request)
+        .instrument(info_span!("allocate"))
+        .await?;
     entry.supply.raise_floor(allocation.range.end());
     let publication = Publication {
         range: allocation.range,
@@ -197,7 +203,8 @@ async fn refill_under_lock(
             id_type = %entry.name, range = %allocation.range, reason, "a range was burnt"
         );
     };
-    match instance.dispatcher.publish(&entry.name, publication).await {
+    let publish = instance.dispatcher.publish(&entry.name, publication);
+    match publish.instrument(info_span!("publish")).await {
         Ok(PublishOutcome::Published) => {
             parts.metrics.refill_length.observe(allocation.range.len() as f64);
             entry.supply.distrust(false);

@@ -11,6 +11,7 @@ pub mod proxy;
 pub mod redis;
 pub mod redis_groups;
 pub mod sql_server;
+pub mod thrift_client;
 pub mod tls;
 
 use std::net::TcpListener;

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing;
+use opentelemetry_http::HeaderExtractor;
 use prometheus::{Encoder, Registry, TextEncoder};
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument;
 
 use super::answer::{IdForm, json};
 use super::auth::{Access, admit};
@@ -30,6 +32,7 @@ use super::{
 };
 use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
+use crate::front::spans;
 use crate::service::admin::AdminApi;
 use crate::service::live::api::LiveApi;
 
@@ -125,6 +128,7 @@ pub(super) fn router<A: AdminApi + LiveApi>(
         })
         .method_not_allowed_fallback(no_method)
         .layer(middleware::from_fn(deadline))
+        .layer(middleware::from_fn(traced))
         .layer(middleware::from_fn(headers::secure))
         .with_state(Shared { api, access, registry, document, streams, stop })
 }
@@ -143,6 +147,19 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Error> {
             format!("limit {limit} is out of range: it must be from 1 to {MAX_ROWS}"),
         ))
     }
+}
+
+/// Makes the span of a request, where it is traced.
+async fn traced(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
+    let span =
+        spans::of_request(request.method().as_str(), route, &HeaderExtractor(request.headers()));
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("http.response.status_code", response.status().as_u16());
+    if response.status().is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+    response
 }
 
 /// No request takes longer than its time limit, whatever the service does.

@@ -1,7 +1,10 @@
 //! From a scanned request to an answer: what its method wants of the service,
 //! and what the service says.
 
+use tracing::Instrument;
+
 use crate::domain::{Error, ErrorCode, IdRange};
+use crate::front::spans;
 use crate::service::api::{
     IdApi, MAX_COUNT, MAX_LEASE, MAX_LEASE_MS, MAX_TEXTS, MIN_LEASE_MS, Order, RangeLease,
 };
@@ -18,6 +21,17 @@ use super::{add_new_id, codes, convert};
 /// `draining` is whether the node is shutting down, asked when the service has
 /// answered.
 pub async fn call<A: IdApi>(
+    method: Method,
+    request: Request<'_>,
+    api: &A,
+    metrics: &ThriftMetrics,
+    draining: impl Fn() -> bool,
+) -> Answer {
+    let span = spans::of_call(method.name());
+    answer(method, request, api, metrics, draining).instrument(span).await
+}
+
+async fn answer<A: IdApi>(
     method: Method,
     request: Request<'_>,
     api: &A,
@@ -112,6 +126,7 @@ pub fn too_many_long_orders(method: Method, metrics: &ThriftMetrics) -> Answer {
 fn counted<T>(result: Result<T, Error>, metrics: &ThriftMetrics) -> Result<T, Error> {
     if let Err(error) = &result {
         metrics.error(error.code);
+        spans::failed(error.code.as_str());
         if error.code == ErrorCode::Internal {
             tracing::error!(error = %error, "a call failed inside the service");
         }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument, info_span};
 
 use super::super::catalogue::TypeEntry;
 use super::super::instances::follow_loss;
@@ -96,7 +97,8 @@ async fn lease_what_is_due(
             return Err(unavailable("the node is shutting down"));
         }
         let began = Instant::now();
-        lease_one(parts, entry, leases).await?;
+        let span = info_span!(parent: None, "lease", id_type = %entry.name);
+        lease_one(parts, entry, leases).instrument(span).await?;
         parts.metrics.refill_duration.observe(began.elapsed().as_secs_f64());
         leased += 1;
     }
