@@ -6,6 +6,7 @@
 //! itself.
 
 mod cache;
+mod import;
 mod limit;
 mod password;
 
@@ -28,6 +29,7 @@ use crate::domain::access::{
 use crate::domain::{Error, ErrorCode};
 use crate::ports::{Accounts, Clock, Entropy, NewCredential, SessionLife, StoreError};
 use cache::{Cache, Found};
+pub use import::ImportedToken;
 use limit::Limiter;
 use password::Hasher;
 
