@@ -32,6 +32,8 @@ enum No {
     Params,
     /// Something else, with its text.
     Failed(String),
+    /// Who asks may not; with the reason.
+    Refused(String),
     /// What is refused before anybody looks at it.
     Answered(Response),
 }
@@ -204,10 +206,7 @@ async fn actor<A>(app: &Shared<A>, parts: &Parts, name: &str) -> Result<String, 
         return Ok(format!("S0 client at {}", address.as_deref().unwrap_or("an unknown address")));
     }
     let asked = app.access.operator(&parts.method, &parts.headers, name).await;
-    asked.map_err(|problem| {
-        app.metrics.s0.refused.inc();
-        No::Failed(problem.detail().to_owned())
-    })
+    asked.map_err(|problem| No::Refused(problem.detail().to_owned()))
 }
 
 /// Counts a call that is not for an id, and answers it.
@@ -220,7 +219,10 @@ fn done<A>(app: &Shared<A>, result: Result<Value, No>) -> Response {
             answer(StatusCode::OK, GIN_JSON, text)
         }
         Err(no) => {
-            app.metrics.s0.failed.inc();
+            match no {
+                No::Refused(_) => app.metrics.s0.refused.inc(),
+                _ => app.metrics.s0.failed.inc(),
+            }
             no.answer()
         }
     }
@@ -230,7 +232,7 @@ impl No {
     fn answer(self) -> Response {
         let (code, message) = match self {
             No::Params => (1000, "param Invalid".to_owned()),
-            No::Failed(message) => (1001, message),
+            No::Failed(message) | No::Refused(message) => (1001, message),
             No::Answered(response) => return response,
         };
         let text = format!("{{\"code\":{code},\"msg\":{}}}", json!(message));
