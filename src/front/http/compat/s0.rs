@@ -35,7 +35,7 @@ enum No {
     /// Who asks may not; with the reason.
     Refused(String),
     /// What is refused before anybody looks at it.
-    Answered(Response),
+    Answered(Box<Response>),
 }
 
 impl From<Error> for No {
@@ -233,7 +233,7 @@ impl No {
         let (code, message) = match self {
             No::Params => (1000, "param Invalid".to_owned()),
             No::Failed(message) | No::Refused(message) => (1001, message),
-            No::Answered(response) => return response,
+            No::Answered(response) => return *response,
         };
         let text = format!("{{\"code\":{code},\"msg\":{}}}", json!(message));
         answer(StatusCode::OK, GIN_JSON, text)
@@ -246,7 +246,8 @@ struct Body(Map<String, Value>);
 
 async fn read(request: Request) -> Result<(Parts, Body), No> {
     let (parts, body) = request.into_parts();
-    let bytes = whole(body).await.map_err(|problem| No::Answered(problem.into_response()))?;
+    let bytes =
+        whole(body).await.map_err(|problem| No::Answered(Box::new(problem.into_response())))?;
     // The first value counts, and nothing behind it.
     let first = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>().next();
     match first {

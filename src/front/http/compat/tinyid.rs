@@ -29,7 +29,7 @@ enum No {
     /// Everything else.
     Failed(Error),
     /// What is refused before anybody looks at it.
-    Answered(Response),
+    Answered(Box<Response>),
 }
 
 impl From<Error> for No {
@@ -167,7 +167,8 @@ async fn segment<A: AdminApi + LiveApi>(
 /// Reads a call and checks its token.
 async fn admitted<A: AdminApi + LiveApi>(app: &Shared<A>, request: Request) -> Result<Call, No> {
     let (parts, body) = request.into_parts();
-    let body = whole(body).await.map_err(|problem| No::Answered(problem.into_response()))?;
+    let body =
+        whole(body).await.map_err(|problem| No::Answered(Box::new(problem.into_response())))?;
     let params = Params::of(&parts, &body);
     let batch = match params.get("batchSize").as_deref().map(str::trim) {
         None | Some("") => 1,
@@ -202,14 +203,14 @@ async fn admitted<A: AdminApi + LiveApi>(app: &Shared<A>, request: Request) -> R
 
 /// What Spring says of a number that is none.
 fn mistyped<A: AdminApi>(app: &Shared<A>, parts: &Parts) -> No {
-    No::Answered(spring_error(
+    No::Answered(Box::new(spring_error(
         app.api.now_ms(),
         StatusCode::BAD_REQUEST,
         "org.springframework.web.method.annotation.MethodArgumentTypeMismatchException",
         "batchSize is no whole number of 32 bits",
         parts.uri.path(),
         None,
-    ))
+    )))
 }
 
 impl No {
@@ -217,7 +218,7 @@ impl No {
         let (code, message) = match self {
             No::Token => (5, "token is error".to_owned()),
             No::Failed(error) => (6, error.message),
-            No::Answered(response) => return response,
+            No::Answered(response) => return *response,
         };
         // serde_json would sort the fields.
         let text = format!("{{\"data\":null,\"code\":{code},\"message\":{}}}", json!(message));
@@ -226,7 +227,7 @@ impl No {
 
     fn in_text(self) -> Response {
         match self {
-            No::Answered(response) => response,
+            No::Answered(response) => *response,
             No::Token | No::Failed(_) => answer(StatusCode::OK, SPRING_TEXT, String::new()),
         }
     }
