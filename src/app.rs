@@ -4,6 +4,7 @@
 //! schema and both ports are known to be good before the first task runs.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use prometheus::Registry;
@@ -21,7 +22,9 @@ use crate::config::token::{self, AdminAccess};
 use crate::config::{Settings, StoreSettings};
 use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
 use crate::front;
-use crate::front::http::{self, Access, AdminToken, BoundHttp, HttpConfig};
+use crate::front::http::{
+    self, Access, AdminToken, BoundHttp, Compat, CompatConfig, CompatMetrics, HttpConfig,
+};
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use crate::lifecycle::StopSignals;
 use crate::ports::{
@@ -83,6 +86,8 @@ struct Built {
     access: Access,
     thrift: ThriftServer,
     http: BoundHttp,
+    /// The port of the routes of other systems, if they have one of their own.
+    compat: Option<BoundHttp>,
     banner: String,
 }
 
@@ -127,7 +132,9 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
 /// Each connection is a file descriptor; the usual soft limit of 1 024 is far
 /// below what the settings allow.
 fn raise_file_limit(settings: &Settings) {
-    let connections = settings.thrift.max_connections + settings.http.max_connections;
+    let connections = settings.thrift.max_connections
+        + settings.http.max_connections
+        + settings.compat.addr.map_or(0, |_| settings.compat.max_connections);
     let wanted = connections as u64 + 256;
     match rlimit::increase_nofile_limit(wanted) {
         Ok(limit) if limit < wanted => tracing::warn!(
@@ -145,6 +152,10 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let failed = |e: prometheus::Error| Failure::failed(format_args!("metrics: {e}"));
     let service_metrics = ServiceMetrics::register(&registry).map_err(failed)?;
     let thrift_metrics = Arc::new(ThriftMetrics::register(&registry).map_err(failed)?);
+    let compat = Compat {
+        config: compat_config(&settings),
+        metrics: CompatMetrics::register(&registry).map_err(failed)?,
+    };
     let mut signals = StopSignals::listen()
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
@@ -163,8 +174,14 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let (stop_http, http_stop) = watch::channel(false);
     let mut thrift =
         tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics.clone(), thrift_stop));
+    // Applications call these as they call Thrift, so both end together.
+    let beside = built.compat.is_none().then(|| compat.clone());
+    let mut foreign = built.compat.map(|bound| {
+        let (access, stop) = (built.access.clone(), stop_thrift.subscribe());
+        tokio::spawn(bound.serve_compat(service.clone(), access, compat, stop))
+    });
     let mut http =
-        tokio::spawn(built.http.serve(service.clone(), registry, built.access, http_stop));
+        tokio::spawn(built.http.serve(service.clone(), registry, built.access, beside, http_stop));
     // Somebody may have started the node without a terminal.
     let _ = io::stdout().write_all(built.banner.as_bytes());
     let _ = io::stdout().flush();
@@ -172,6 +189,9 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     tokio::select! {
         name = signals.next() => tracing::info!(signal = name, "stopping"),
         _ = &mut thrift => return Err(Failure::failed("the Thrift front ended by itself")),
+        () = ended(&mut foreign) => {
+            return Err(Failure::failed("the HTTP side of other systems ended by itself"));
+        }
         _ = &mut http => return Err(Failure::failed("the HTTP side ended by itself")),
     }
     signals
@@ -184,6 +204,9 @@ async fn run(settings: Settings) -> Result<(), Failure> {
                 let requests = thrift_metrics.requests();
                 tracing::info!(requests, cut = served.cut, "Thrift front drained");
             }
+            if let Some(foreign) = foreign.take() {
+                let _ = foreign.await;
+            }
             service.close().await;
             let _ = stop_http.send(true);
             let _ = http.await;
@@ -191,6 +214,25 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         .await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Returns when `task` has ended; never without one.
+async fn ended(task: &mut Option<tokio::task::JoinHandle<()>>) {
+    match task {
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
+    }
+}
+
+fn compat_config(settings: &Settings) -> CompatConfig {
+    let compat = &settings.compat;
+    CompatConfig {
+        leaf: compat.leaf,
+        tinyid: compat.tinyid,
+        tinyid_tokens: compat.tinyid_tokens,
+        s0: compat.s0,
+        s0_open: compat.s0_open,
+    }
 }
 
 async fn build(settings: &Settings) -> Result<Built, Failure> {
@@ -214,6 +256,14 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     })
     .await
     .map_err(Failure::failed)?;
+    let compat = match settings.compat.addr {
+        None => None,
+        Some(addr) => {
+            let max_connections = settings.compat.max_connections;
+            let config = HttpConfig { addr, max_connections, drain: settings.node.drain };
+            Some(http::bind(config).await.map_err(Failure::failed)?)
+        }
+    };
     let access = token::resolve(settings).map_err(Failure::failed)?;
     let redis =
         RedisOptions { timeout: settings.redis.timeout, ca_file: settings.redis.ca_file.clone() };
@@ -240,7 +290,13 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock))
         .map_err(failure)?;
     let setup = control.make_setup().await.map_err(failure)?;
-    let banner = banner(settings, thrift.local_addr(), http_addr, &access, setup.as_deref());
+    let compat_addr = compat.as_ref().map(BoundHttp::local_addr).transpose();
+    let addresses = Addresses {
+        thrift: thrift.local_addr(),
+        http: http_addr,
+        compat: compat_addr.map_err(Failure::failed)?,
+    };
+    let banner = banner(settings, addresses, &access, setup.as_deref());
     Ok(Built {
         config: ServiceConfig {
             node: settings.node.id.clone(),
@@ -271,6 +327,7 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
         },
         thrift,
         http,
+        compat,
         banner,
     })
 }
@@ -297,10 +354,16 @@ async fn register_default(
     }
 }
 
+/// Where a node listens.
+struct Addresses {
+    thrift: SocketAddr,
+    http: SocketAddr,
+    compat: Option<SocketAddr>,
+}
+
 fn banner(
     settings: &Settings,
-    thrift: std::net::SocketAddr,
-    http: std::net::SocketAddr,
+    Addresses { thrift, http, compat }: Addresses,
     access: &AdminAccess,
     setup: Option<&str>,
 ) -> String {
@@ -309,6 +372,7 @@ fn banner(
         Some(url) => crate::domain::instance::redact_url(url),
         None => format!("embedded, in {}", settings.data.display()),
     };
+    let compat = compat.map_or(String::new(), |addr| format!("  compat  http://{addr}\n"));
     let url = format!("IDGEN_URL=http://{http}");
     let (admin, hint) = match access {
         AdminAccess::Token { file: Some(file), .. } => {
@@ -326,13 +390,13 @@ fn banner(
     // on this machine in any case.
     let setup = setup.map_or(String::new(), |secret| {
         let host = match http.ip() {
-            ip if ip.is_unspecified() => std::net::SocketAddr::from(([127, 0, 0, 1], http.port())),
+            ip if ip.is_unspecified() => SocketAddr::from(([127, 0, 0, 1], http.port())),
             _ => http,
         };
         format!("  set-up  http://{host}/setup#{secret}\n")
     });
     format!(
-        "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n  store   {store}\n  \
+        "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n{compat}  store   {store}\n  \
          admin   {admin}\n{setup}The first id, from another terminal:\n  export {hint}\n  \
          {program} type add order\n  {program} get order\n",
         crate::VERSION

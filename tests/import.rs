@@ -23,7 +23,15 @@ CREATE TABLE tiny_id_info (id bigint(20) unsigned NOT NULL AUTO_INCREMENT, biz_t
   DEFAULT '2010-01-01 00:00:00', version bigint(20) NOT NULL DEFAULT '0', PRIMARY KEY (id),
   UNIQUE KEY uniq_biz_type (biz_type));
 INSERT INTO tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder, version) VALUES
-  ('{p}tiny', 1, 200001, 100000, 1, 0, 3), ('{p}odd', 1, 300000, 100, 2, 1, 3);
+  ('{p}tiny', 1, 200001, 100000, 1, 0, 3), ('{p}odd', 1, 300000, 100, 2, 1, 3),
+  ('{p}third', 1, 300001, 100, 2, 1, 3);
+CREATE TABLE tiny_id_token (id int(11) unsigned NOT NULL AUTO_INCREMENT, token varchar(255) NOT NULL
+  DEFAULT '', biz_type varchar(63) NOT NULL DEFAULT '', remark varchar(255) NOT NULL DEFAULT '',
+  create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', update_time timestamp NOT NULL
+  DEFAULT '2010-01-01 00:00:00', PRIMARY KEY (id));
+INSERT INTO tiny_id_token (token, biz_type, remark) VALUES
+  ('{p}0f673adf80504e2eaa552f5d791b644c', '{p}tiny', '1'),
+  ('{p}0f673adf80504e2eaa552f5d791b644c', '{p}odd', 'it''s'), ('{p}other-token-of-bill', '{p}bill', '');
 CREATE TABLE id_info (project_name varchar(128) NOT NULL, id_name varchar(128) NOT NULL, id_prifx
   varchar(32) DEFAULT NULL, id_start bigint(20) NOT NULL DEFAULT '1000', last_range bigint(20) NOT
   NULL DEFAULT '50000', max_range bigint(20) NOT NULL DEFAULT '1000000', min_range bigint(20) NOT
@@ -51,12 +59,88 @@ fn expected(prefix: &str, app: i64) -> Vec<(String, Vec<&'static str>, i64)> {
         of("leaf", 5_001),
         of("new", 1),
         of("tiny", 200_002),
-        // The first odd one above 300 000.
+        // The first odd ones above 300 000 and 300 001.
         of("odd", 300_001),
+        of("third", 300_003),
         of("bill", 7_001),
         of("cos.order", 4_201),
         (format!("app-{app}"), vec!["--gate-pass", "hello"], sharded),
     ]
+}
+
+/// What each system does to get its next range, and the first id of it by its own rule; of
+/// shards, the sequence. Rolled back at once.
+fn next_there(cluster: &Cluster, database: &str, prefix: &str, app: i64) -> Vec<(String, i64)> {
+    let step = "max_id = max_id + step";
+    let leaf = |name: &str| {
+        (
+            format!("{prefix}{name}"),
+            format!("UPDATE leaf_alloc SET {step} WHERE biz_tag = '{prefix}{name}'"),
+            format!("SELECT max_id - step FROM leaf_alloc WHERE biz_tag = '{prefix}{name}'"),
+        )
+    };
+    let tinyid = |name: &str| {
+        (
+            format!("{prefix}{name}"),
+            format!("UPDATE tiny_id_info SET {step} WHERE biz_type = '{prefix}{name}'"),
+            format!(
+                "SELECT MIN(seq) FROM tiny_id_info JOIN seq_200000_to_400000 ON seq > max_id - step \
+                 AND seq <= max_id AND seq % delta = remainder WHERE biz_type = '{prefix}{name}'"
+            ),
+        )
+    };
+    let rules = [
+        leaf("leaf"),
+        leaf("new"),
+        tinyid("tiny"),
+        tinyid("odd"),
+        tinyid("third"),
+        (
+            format!("{prefix}bill"),
+            format!("UPDATE id_info SET id_start = id_start + 2000 WHERE id_name = '{prefix}bill'"),
+            format!("SELECT id_start - 2000 + 1 FROM id_info WHERE id_name = '{prefix}bill'"),
+        ),
+        (
+            format!("{prefix}cos.order"),
+            "UPDATE cosid SET last_max_id = last_max_id + 100".to_owned(),
+            "SELECT last_max_id - 100 + 1 FROM cosid".to_owned(),
+        ),
+        (
+            format!("app-{app}"),
+            format!("UPDATE id_alloc SET {step} WHERE app_id = {app} AND shard_id = 63"),
+            format!(
+                "SELECT max_id - step + 1 FROM id_alloc WHERE app_id = {app} AND shard_id = 63"
+            ),
+        ),
+    ];
+    let ask = |(name, update, select): (String, String, String)| {
+        let sql = format!("START TRANSACTION; {update}; {select}; ROLLBACK");
+        let id = cluster.mariadb.sql(database, &sql);
+        (name, id.trim().parse().unwrap_or_else(|e| panic!("{sql}: {id:?}: {e}")))
+    };
+    rules.into_iter().map(ask).collect()
+}
+
+/// The dry runs must say what comes next there, and begin here with just that.
+fn check_dry_runs(node: &Node, url: &str, next_there: &[(String, i64)]) {
+    let mut seen = 0;
+    for (format, _) in TABLES {
+        let all = ["type", "import", "--from", url, "--format", format, "--dry-run", "--json"];
+        let dry: Value = serde_json::from_str(&node.run(&all)).unwrap();
+        for item in dry["items"].as_array().unwrap() {
+            let Some((_, next)) = next_there.iter().find(|(name, _)| item["name"] == **name) else {
+                assert!(item["name"].as_str().unwrap().ends_with("gone"), "{item}");
+                continue;
+            };
+            seen += 1;
+            let first: i64 = item["first_id"].as_str().unwrap().parse().unwrap();
+            assert_eq!(if format == "id_alloc" { first >> 14 } else { first }, *next, "{item}");
+            if format != "id_alloc" {
+                assert_eq!(item["source"]["next"], next.to_string(), "{item}");
+            }
+        }
+    }
+    assert_eq!(seen, next_there.len());
 }
 
 const TABLES: [(&str, &str); 5] = [
@@ -72,7 +156,8 @@ fn node(cluster: &Cluster, data: &std::path::Path) -> Node {
     let data = data.to_str().unwrap();
     let mysql = &cluster.db.app.url;
     let redis = cluster.redis.url();
-    Node::start(&["--mysql", mysql, "--redis", &redis, "--data", data, "--store-site", "1"])
+    let store = ["--mysql", mysql, "--redis", &redis, "--data", data, "--store-site", "1"];
+    Node::start(&[&store[..], &["--compat-tinyid", "on"]].concat())
 }
 
 fn legacy(cluster: &Cluster, database: &str, prefix: &str, app: i64) {
@@ -109,6 +194,8 @@ fn tables_are_taken_over_to_the_id() {
     // Through the node's own connection.
     legacy(&cluster, "legacy_u", "u-", 7);
     let url = format!("mysql://reader:s3cr3t-word@127.0.0.1:{port}/legacy_u");
+    let next = next_there(&cluster, "legacy_u", "u-", 7);
+    check_dry_runs(&node, &url, &next);
     for (format, _) in TABLES {
         let dry = node.run(&["type", "import", "--from", &url, "--format", format, "--dry-run"]);
         assert!(dry.contains(&format!("format {format}: ")) && dry.contains(" 0 failed"), "{dry}");
@@ -161,6 +248,64 @@ fn tables_are_taken_over_to_the_id() {
         assert_eq!(problems.count(), 0, "{done}");
     }
     assert!(!node.log().contains("s3cr3t-word"), "{}", node.log());
+}
+
+#[test]
+fn tokens_of_tinyid_go_on_working() {
+    let cluster = Cluster::start();
+    let data = support::TempFolder::new("import");
+    let node = node(&cluster, data.path());
+    let port = cluster.mariadb.port();
+    legacy(&cluster, "legacy_u", "u-", 7);
+    legacy(&cluster, "legacy_d", "d-", 8);
+    let url = format!("mysql://reader:s3cr3t-word@127.0.0.1:{port}/legacy_u");
+    node.run(&["type", "import", "--from", &url, "--format", "tinyid"]);
+    let code = |name: &str, token: &str| {
+        let url = format!("{}/tinyid/id/nextId?bizType={name}&token={token}", node.url);
+        let mut answer = ureq::post(url).send_empty().unwrap();
+        let answer: Value = answer.body_mut().read_json().unwrap();
+        (answer["code"].as_i64().unwrap(), answer["data"][0].as_i64())
+    };
+    let token = |prefix: &str| format!("{prefix}0f673adf80504e2eaa552f5d791b644c");
+    let hidden = |said: String| {
+        assert!(!said.contains("0f673adf") && !said.contains("other-token"), "{said}");
+        said
+    };
+    let all = ["token", "import", "--from", &url];
+    let dry = hidden(node.run(&[&all[..], &["--dry-run"]].concat()));
+    assert!(dry.contains("u-odd u-tiny") && dry.contains("2 would be made, 0 there"), "{dry}");
+    assert!(node.run(&["token", "list", "--json"]).trim() == "[]");
+    let done = hidden(node.run(&all));
+    assert!(done.contains("2 made, 0 there already, 0 failed"), "{done}");
+    // The first id is still the one that would have come next there.
+    assert_eq!(code("u-tiny", &token("u-")), (200, Some(200_002)));
+    assert_eq!(code("u-odd", &token("u-")), (200, Some(300_001)));
+    assert_eq!(code("u-third", &token("u-")), (5, None));
+    assert_eq!(code("u-tiny", "u-other-token-of-bill"), (5, None));
+    let done = hidden(node.run(&all));
+    assert!(done.contains("0 made, 2 there already, 0 failed"), "{done}");
+
+    // Of a dump of everything, and of one that was cut.
+    let dumped = dump(port, "legacy_d", &[]);
+    let import = |flags: &[&str], text: &str| {
+        let output = try_with_input(&node, &[&["token", "import", "-"], flags].concat(), text);
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), hidden(said.to_string()))
+    };
+    let cut = dumped.find("d-0f673adf").unwrap() + 20;
+    let (exit, said) = import(&[], &dumped[..cut]);
+    assert_eq!(exit, Some(3), "{said}");
+    assert!(said.contains("cut short") && said.contains("line "), "{said}");
+    let (exit, said) = import(&[], &dumped);
+    assert!(exit == Some(0) && said.contains("2 made"), "{said}");
+    import_text(&node, &["--format", "tinyid"], &dumped);
+    assert_eq!(code("d-tiny", &token("d-")), (200, Some(200_002)));
+    let stored = cluster.sql("SELECT * FROM idgen_credential");
+    assert!(stored.contains("tinyid-") && !stored.contains("0f673adf8"), "{stored}");
+    let audit = cluster.sql("SELECT * FROM idgen_changes");
+    assert!(audit.contains("add_token") && !audit.contains("0f673adf8"), "{audit}");
+    hidden(node.log());
 }
 
 #[test]
@@ -217,7 +362,11 @@ fn dump(port: u16, database: &str, arguments: &[&str]) -> String {
 }
 
 fn try_import_text(node: &Node, flags: &[&str], text: &str) -> std::process::Output {
-    let mut child = command(&[&["type", "import", "-"], flags].concat())
+    try_with_input(node, &[&["type", "import", "-"], flags].concat(), text)
+}
+
+fn try_with_input(node: &Node, arguments: &[&str], text: &str) -> std::process::Output {
+    let mut child = command(arguments)
         .env("IDGEN_URL", &node.url)
         .env("IDGEN_ADMIN_TOKEN", TOKEN)
         .stdin(Stdio::piped())

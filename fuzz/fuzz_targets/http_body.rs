@@ -113,7 +113,7 @@ fuzz_target!(|text: &str| {
         let http = bind(config).await.expect("a port");
         let addr = http.local_addr().expect("an address");
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let serving = tokio::spawn(http.serve(service.clone(), Registry::new(), access(), stopped));
+        let serving = tokio::spawn(http.serve(service.clone(), Registry::new(), access(), None, stopped));
         let mut stream = TcpStream::connect(addr).await.expect("the server goes on");
         for request in text.split("\n---\n").take(16) {
             let (line, body) = request.split_once('\n').unwrap_or((request, ""));

@@ -78,7 +78,7 @@ fn selected<S: Selection>() -> impl Iterator<Item = (&'static Setting, &'static 
 fn argument(setting: &'static Setting, flag: &'static str) -> Arg {
     let value = match setting.kind {
         Kind::Integer { .. } => "N",
-        Kind::Address { .. } => "ADDR",
+        Kind::Address { .. } | Kind::OwnAddress => "ADDR",
         Kind::Folder { .. } => "DIR",
         Kind::File => "FILE",
         Kind::Url { .. } => "URL",

@@ -92,14 +92,7 @@ pub fn import(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let client = Client::new(&args.client, environment)?;
-    let source = match (&args.file, args.from) {
-        (Some(file), _) => NewSource { text: Some(read(file, console)?), ..NewSource::default() },
-        (None, Some(url)) => {
-            let url = if url == "-" { read("-", console)?.trim().to_owned() } else { url };
-            NewSource { url: Some(url), table: args.table, ..NewSource::default() }
-        }
-        (None, None) => return Err(Failure::usage("name a file, or a database with --from")),
-    };
+    let source = source(args.file.as_deref(), args.from, args.table, console)?;
     let body = NewImport {
         source,
         format: args.format,
@@ -141,6 +134,25 @@ fn count_created(done: &mut ImportJson, created: &HashSet<String>) {
             done.create += 1;
             done.skip = done.skip.saturating_sub(1);
         }
+    }
+}
+
+/// From where: a file or standard input, or a database.
+pub(super) fn source(
+    file: Option<&str>,
+    from: Option<String>,
+    table: Option<String>,
+    console: &mut Console<'_>,
+) -> Result<NewSource, Failure> {
+    match (file, from) {
+        (Some(file), _) => {
+            Ok(NewSource { text: Some(read(file, console)?), ..NewSource::default() })
+        }
+        (None, Some(url)) => {
+            let url = if url == "-" { read("-", console)?.trim().to_owned() } else { url };
+            Ok(NewSource { url: Some(url), table, ..NewSource::default() })
+        }
+        (None, None) => Err(Failure::usage("name a file, or a database with --from")),
     }
 }
 

@@ -8,6 +8,7 @@ use super::exit::{Failure, REFUSED};
 use super::output::{json, pairs, table, time};
 use super::{Console, Environment};
 use crate::front::http::access_schema::{MadeTokenJson, NewTokenJson, TokenJson};
+use crate::front::http::import_schema::{ImportedTokenJson, NewTokenImport, TokenImportJson};
 use crate::front::http::schema::ListJson;
 
 /// What to do with API tokens.
@@ -17,6 +18,8 @@ pub enum TokenCommand {
     List(ListArgs),
     /// Make a token and print its secret, which is never shown again
     Add(AddArgs),
+    /// Take over the tokens of tinyid, whose secrets go on working
+    Import(ImportArgs),
     /// Revoke a token
     Revoke(RevokeArgs),
 }
@@ -43,6 +46,27 @@ pub struct AddArgs {
     /// Let it end after so many days: 1 to 3650
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3_650))]
     days: Option<u32>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Options of `token import`.
+#[derive(Args, Clone, Debug)]
+pub struct ImportArgs {
+    /// A dump with the table tiny_id_token, or that table as CSV or TSV; - reads standard
+    /// input
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    file: Option<String>,
+    /// Read the table from this database, mysql://USER:PASSWORD@HOST:PORT/DATABASE, which
+    /// the node connects to; - reads the URL from standard input
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// The table there, where it is not called tiny_id_token
+    #[arg(long, value_name = "NAME", requires = "from")]
+    table: Option<String>,
+    /// Show what would be made, without the secrets, and make nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -98,6 +122,7 @@ pub fn run(
             ];
             Ok(pairs(console.out, &rows)?)
         }
+        TokenCommand::Import(args) => import(&args, environment, console),
         TokenCommand::Revoke(args) => {
             let client = Client::new(&args.client, environment)?;
             let list: ListJson<TokenJson> = client.get("/tokens")?;
@@ -116,6 +141,40 @@ pub fn run(
             }
             Ok(())
         }
+    }
+}
+
+fn import(
+    args: &ImportArgs,
+    environment: &Environment,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let client = Client::new(&args.client, environment)?;
+    let source = super::import::source(
+        args.file.as_deref(),
+        args.from.clone(),
+        args.table.clone(),
+        console,
+    )?;
+    let path = format!("/imports/tokens?dry_run={}", args.dry_run);
+    let done: TokenImportJson = client.post(&path, Some(&NewTokenImport { source }))?;
+    match args.client.json {
+        true => json(console.out, &done)?,
+        false => {
+            let header = ["name", "state", "types", "remarks"];
+            let row = |token: &ImportedTokenJson| {
+                let remark = token.remark.clone().unwrap_or_default();
+                vec![token.name.clone(), token.state.clone(), types_of(&token.types), remark]
+            };
+            table(console.out, &header, done.items.iter().map(row).collect())?;
+            let what = if args.dry_run { "would be made" } else { "made" };
+            let (make, skip, fail) = (done.make, done.skip, done.fail);
+            writeln!(console.out, "{make} {what}, {skip} there already, {fail} failed")?;
+        }
+    }
+    match done.fail {
+        0 => Ok(()),
+        fail => Err(Failure::failed(format_args!("{fail} tokens were not taken over"))),
     }
 }
 

@@ -7,6 +7,7 @@
 //! every bad value at once, with where it came from and its limit. A secret is
 //! never part of a report.
 
+mod compat;
 mod http;
 mod log;
 mod node;
@@ -23,6 +24,7 @@ mod traces;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use compat::CompatSettings;
 pub use http::HttpSettings;
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use node::NodeSettings;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub thrift: ThriftSettings,
     /// The HTTP side.
     pub http: HttpSettings,
+    /// The routes of other systems.
+    pub compat: CompatSettings,
     /// The range store.
     pub store: StoreSettings,
     /// Redis, as far as it is not in the range store.
@@ -74,6 +78,7 @@ impl Settings {
         let settings = Settings {
             data: store::read_data(&mut reader),
             http: HttpSettings::read(&mut reader),
+            compat: CompatSettings::read(&mut reader),
             store: StoreSettings::read(&mut reader),
             redis: RedisSettings::read(&mut reader),
             node: NodeSettings::read(&mut reader, thrift.addr.port()),
@@ -105,6 +110,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         store::SETTINGS,
         thrift::SETTINGS,
         http::SETTINGS,
+        compat::SETTINGS,
         redis::SETTINGS,
         node::SETTINGS,
         refill::SETTINGS,

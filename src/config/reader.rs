@@ -195,13 +195,13 @@ impl Reader {
         let Kind::Address { default } = setting.kind else {
             unreachable!("{} is no address", setting.key)
         };
-        // The one host name that everybody tries, and that means the same everywhere.
-        let parse = |text: &str| match text.strip_prefix("localhost:") {
-            Some(port) => format!("127.0.0.1:{port}").parse().ok(),
-            None => text.parse().ok(),
-        };
-        self.parsed(setting, parse)
+        self.parsed(setting, parse_address)
             .unwrap_or_else(|| default.parse().expect("a default is an address"))
+    }
+
+    /// A [`Kind::OwnAddress`], if it is given.
+    pub(super) fn own_address(&mut self, setting: &Setting) -> Option<SocketAddr> {
+        self.parsed(setting, parse_address)
     }
 
     /// A [`Kind::Folder`].
@@ -293,5 +293,13 @@ impl Reader {
     /// The verdict.
     pub(super) fn finish(self) -> Result<(), ConfigErrors> {
         if self.problems.is_empty() { Ok(()) } else { Err(ConfigErrors(self.problems)) }
+    }
+}
+
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    // The one host name that everybody tries, and that means the same everywhere.
+    match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse().ok(),
+        None => text.parse().ok(),
     }
 }

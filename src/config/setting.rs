@@ -34,6 +34,8 @@ pub enum Kind {
         /// When it is not given.
         default: &'static str,
     },
+    /// The same, for what does not listen unless it is given.
+    OwnAddress,
     /// A folder, made where it is missing.
     Folder {
         /// When it is not given.
@@ -79,7 +81,7 @@ impl Setting {
     pub fn limit(&self) -> String {
         match &self.kind {
             Kind::Integer { low, high, .. } => format!("an integer from {low} to {high}"),
-            Kind::Address { .. } => {
+            Kind::Address { .. } | Kind::OwnAddress => {
                 "an IP address and a port, such as 127.0.0.1:5900 or [::]:5900".to_owned()
             }
             Kind::Folder { .. } => "the path of a folder".to_owned(),
@@ -101,7 +103,9 @@ impl Setting {
             | Kind::Folder { default }
             | Kind::Choice { default, .. }
             | Kind::Word { default, .. } => (*default).to_owned(),
-            Kind::File | Kind::Url { .. } | Kind::Secret { .. } => "not set".to_owned(),
+            Kind::OwnAddress | Kind::File | Kind::Url { .. } | Kind::Secret { .. } => {
+                "not set".to_owned()
+            }
         }
     }
 

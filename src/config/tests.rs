@@ -206,6 +206,17 @@ fn a_ca_file_without_its_url_is_a_problem() {
 }
 
 #[test]
+fn an_address_for_no_routes_is_a_problem() {
+    let found = problems(layers(&[("compat.addr", "127.0.0.1:1")], &[], None));
+    assert!(found[0].contains("compat.addr is given, but no routes are"), "{found:?}");
+    let on = [("compat.addr", "localhost:1"), ("compat.s0", "on")];
+    let compat = Settings::load(layers(&on, &[], None)).unwrap().compat;
+    assert_eq!(compat.addr, Some("127.0.0.1:1".parse().unwrap()));
+    assert!(compat.s0 && compat.tinyid_tokens && !compat.leaf && !compat.tinyid);
+    assert!(!compat.s0_open && !Settings::load(Layers::default()).unwrap().compat.is_any());
+}
+
+#[test]
 fn the_token_comes_from_the_strongest_layer() {
     let folder = Folder::new();
     let token = folder.file("token", "  from-the-file\n");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::IdApi;
@@ -76,6 +77,11 @@ pub trait AdminApi: IdApi {
         spec: TypeSpec,
         rate: f64,
     ) -> impl Future<Output = Result<Preview, Error>> + Send;
+
+    /// The settings of `name` as this node has them: as old as the feed of changes, half a
+    /// second where the store answers. Nothing is asked for a type that the node knows.
+    /// Refused: `UNKNOWN_TYPE`.
+    fn settings(&self, name: &str) -> impl Future<Output = Result<Arc<TypeRecord>, Error>> + Send;
 
     /// Now by the clock of this node, in milliseconds of the Unix epoch.
     fn now_ms(&self) -> i64;

@@ -348,6 +348,15 @@ impl AdminApi for Service {
         Ok(self.parts.store.drain_instance(name, to, actor).await?)
     }
 
+    async fn settings(&self, name: &str) -> Result<Arc<TypeRecord>, Error> {
+        let known = self.parts.catalogue.get(name);
+        let entry = match known {
+            Some(entry) => entry,
+            None => self.parts.find(name, self.parts.deadline()).await?,
+        };
+        Ok(entry.record())
+    }
+
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         Ok(self.parts.store.audit(limit.clamp(1, 1_000)).await?)
     }

@@ -35,19 +35,7 @@ enum Token {
 /// The rows of the table of `kind`, or of the one table that belongs to a kind; of a
 /// table with another name, if it is the only one and `kind` is given.
 pub(super) fn read(text: &str, kind: Option<Kind>) -> Result<Table, Error> {
-    // The first line may be a command for the client that reads the dump.
-    let begins = ["-- MySQL dump", "-- MariaDB dump"];
-    let says_so = text.lines().take(8).any(|line| begins.iter().any(|b| line.starts_with(b)));
-    let tail = text.trim_end().lines().next_back().unwrap_or_default();
-    if says_so && !tail.starts_with(COMPLETED) {
-        let line = text.lines().count().max(1);
-        return Err(Place { line, column: 1 }
-            .error(format!("the dump does not end with {COMPLETED:?}: it is cut short")));
-    }
-    let mut parser =
-        Parser { lexer: Lexer::new(text), columns: HashMap::new(), tables: Vec::new() };
-    while parser.statement()? {}
-    let mut tables = parser.tables;
+    let mut tables = tables_of(text)?;
     let known = |name: &str| Kind::ALL.into_iter().find(|kind| kind.table() == Some(name));
     let wanted = |name: &str| match kind {
         Some(kind) => kind.table() == Some(name),
@@ -78,6 +66,30 @@ pub(super) fn read(text: &str, kind: Option<Kind>) -> Result<Table, Error> {
             format!("format must be named: source.text has rows of {}", names.join(", ")),
         ),
     })
+}
+
+/// The rows of the table called `name`.
+pub(super) fn read_table(text: &str, name: &str) -> Result<Table, Error> {
+    let found = tables_of(text)?.into_iter().find(|(table, _)| table == name);
+    let missing = || Error::invalid("source.text", format!("source.text has no rows of {name}"));
+    found.map(|(_, table)| table).ok_or_else(missing)
+}
+
+/// The tables with rows, in the order of their first.
+fn tables_of(text: &str) -> Result<Vec<(String, Table)>, Error> {
+    // The first line may be a command for the client that reads the dump.
+    let begins = ["-- MySQL dump", "-- MariaDB dump"];
+    let says_so = text.lines().take(8).any(|line| begins.iter().any(|b| line.starts_with(b)));
+    let tail = text.trim_end().lines().next_back().unwrap_or_default();
+    if says_so && !tail.starts_with(COMPLETED) {
+        let line = text.lines().count().max(1);
+        return Err(Place { line, column: 1 }
+            .error(format!("the dump does not end with {COMPLETED:?}: it is cut short")));
+    }
+    let mut parser =
+        Parser { lexer: Lexer::new(text), columns: HashMap::new(), tables: Vec::new() };
+    while parser.statement()? {}
+    Ok(parser.tables)
 }
 
 struct Parser<'a> {

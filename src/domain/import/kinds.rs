@@ -197,7 +197,10 @@ fn tinyid(rows: Vec<Reader<'_>>, rules: &Rules) -> Vec<Item> {
                 return Err(row.wrong("remainder", &format!("is out of range: 0 to {}", delta - 1)));
             }
             let step = row.optional_id("step")?;
-            let counted = Counted { highest, step, ..Counted::default() };
+            // Its clients lease ranges, which strict types have not, and its order is that
+            // of ranges, too.
+            let mode = Some(Mode::Segment);
+            let counted = Counted { highest, step, mode, ..Counted::default() };
             Ok((counted, delta, remainder))
         })();
         match part {
@@ -242,7 +245,6 @@ fn tinyid(rows: Vec<Reader<'_>>, rules: &Rules) -> Vec<Item> {
             let Part { counted, remainder, .. } = parts.swap_remove(0);
             let sites = Sites { count: delta as u16, site: remainder as u16 };
             Ok(Counted {
-                mode: Some(Mode::Segment),
                 sites: Some(sites),
                 note: Some(format!(
                     "shares its ids with {} other databases: only ids with remainder {remainder} \

@@ -11,12 +11,14 @@ mod delimited;
 mod dump;
 pub mod export;
 mod kinds;
+mod tokens;
 
 use std::fmt;
 
 use super::id_type::within;
 use super::{Error, Mode, TypeRecord, TypeSpec};
 pub use kinds::KNOWN_COLUMNS;
+pub use tokens::{ForeignSecret, ForeignToken, TOKEN_TABLE, plan_tokens, read_tokens};
 
 /// Most rows of a table.
 pub const MAX_ROWS: usize = 100_000;

@@ -158,7 +158,7 @@ fn tinyid_beside_its_other_databases_or_instead_of_them() {
 
     let instead = one(&format!("{head}order,100,10,2,0\norder,250,10,2,1\n"), &rules());
     let plan = good(&instead);
-    assert_eq!((plan.first_id, plan.spec.mode), (251, Mode::Strict));
+    assert_eq!((plan.first_id, plan.spec.mode), (251, Mode::Segment));
     assert_eq!(plan.spec.options.sites, None);
 
     for (rows, mode, expected) in [

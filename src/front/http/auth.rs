@@ -134,6 +134,24 @@ impl Access {
         Ok(Who::Session(Box::new(caller), csrf))
     }
 
+    /// Who asks, for the audit log, where it may change the type called `name`.
+    pub(super) async fn operator(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        name: &str,
+    ) -> Result<String, Problem> {
+        let who = self.who(method, headers).await?;
+        if who.role() < Role::Operate {
+            return Err(too_weak(Role::Operate, who.role()));
+        }
+        match who.caller() {
+            Some(caller) if !in_scope(&caller.credential.types, name) => Err(out_of_scope()),
+            Some(caller) => Ok(caller.actor()),
+            None => Ok(Actor::from_bytes(headers.get("x-idgen-actor").map(|v| v.as_bytes())).0),
+        }
+    }
+
     async fn bearer(&self, shown: &[u8]) -> Result<Who, Problem> {
         let Some((scheme, shown)) = shown.split_at_checked(7) else {
             return Err(unauthenticated("send the header as Authorization: Bearer TOKEN"));
@@ -175,6 +193,14 @@ fn denied(detail: impl Into<String>) -> Problem {
     Error::new(ErrorCode::PermissionDenied, detail).into()
 }
 
+fn too_weak(needed: Role, role: Role) -> Problem {
+    denied(format!("this needs the role {needed}; who asks has the role {role}"))
+}
+
+fn out_of_scope() -> Problem {
+    denied("this token is limited to some types, and the request is not about one of them")
+}
+
 /// The value of the first cookie of this name, if it can be a secret of ours.
 fn cookie_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -203,10 +229,7 @@ async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(
     });
     let who = access.who(request.method(), request.headers()).await?;
     if who.role() < needed {
-        return Err(denied(format!(
-            "this needs the role {needed}; who asks has the role {}",
-            who.role()
-        )));
+        return Err(too_weak(needed, who.role()));
     }
     if let Some(caller) = who.caller().filter(|caller| !caller.credential.types.is_empty()) {
         let about_type = path.as_deref().is_some_and(|path| path.starts_with("/types/{name}"));
@@ -217,9 +240,7 @@ async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(
         let about_itself = matches!(path.as_deref(), Some("/session" | "/node"));
         let inside = name.is_some_and(|name| in_scope(&caller.credential.types, &name));
         if !inside && !about_itself {
-            return Err(denied(
-                "this token is limited to some types, and the request is not about one of them",
-            ));
+            return Err(out_of_scope());
         }
     }
     request.extensions_mut().insert(who);

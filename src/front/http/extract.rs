@@ -53,7 +53,9 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
 
 async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     // As the addresses have them in the table of routes.
-    let limit = if request.uri().path().ends_with("/imports") { MAX_IMPORT } else { MAX_BODY };
+    let path = request.uri().path();
+    let is_import = path.ends_with("/imports") || path.ends_with("/imports/tokens");
+    let limit = if is_import { MAX_IMPORT } else { MAX_BODY };
     let read = Bytes::from_request(request, state);
     match tokio::time::timeout(BODY_TIMEOUT, read).await {
         Err(_) => Err(Problem::fault(

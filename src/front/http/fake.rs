@@ -10,7 +10,7 @@ use prometheus::{IntCounter, Registry};
 use tokio::sync::watch;
 
 use super::fake_live::FakeLive;
-use super::{Access, AdminToken, HttpConfig, bind};
+use super::{Access, AdminToken, Compat, CompatConfig, CompatMetrics, HttpConfig, bind};
 use crate::adapters::memory::MemoryRangeStore;
 use crate::adapters::system::{SystemClock, SystemEntropy};
 use crate::domain::allocation::{check_block, reserve};
@@ -554,6 +554,10 @@ impl AdminApi for Fake {
         }
     }
 
+    async fn settings(&self, name: &str) -> Result<Arc<TypeRecord>, Error> {
+        self.find(name).map(Arc::new)
+    }
+
     async fn audit(&self, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         let held = self.0.lock().unwrap();
         let newest = held.audit.iter().rev().take(limit as usize);
@@ -627,6 +631,16 @@ impl Server {
     }
 
     pub(crate) fn with(access: Access, max_connections: usize) -> Self {
+        Server::with_compat(access, max_connections, CompatConfig::default(), false)
+    }
+
+    /// With the routes of other systems, beside the others or alone.
+    pub(crate) fn with_compat(
+        access: Access,
+        max_connections: usize,
+        config: CompatConfig,
+        alone: bool,
+    ) -> Self {
         let fake = Arc::new(Fake::default());
         let registry = Registry::new();
         let counter = IntCounter::new("idgen_test_total", "counts nothing").unwrap();
@@ -638,14 +652,19 @@ impl Server {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let config = HttpConfig {
+                let http = HttpConfig {
                     addr: "127.0.0.1:0".parse().unwrap(),
                     max_connections,
                     drain: Duration::from_millis(200),
                 };
-                let http = bind(config).await.unwrap();
+                let http = bind(http).await.unwrap();
                 tell.send(http.local_addr().unwrap()).unwrap();
-                http.serve(api, registry, access, stopped).await;
+                let metrics = CompatMetrics::register(&registry).unwrap();
+                let compat = Compat { config, metrics };
+                match alone {
+                    true => http.serve_compat(api, access, compat, stopped).await,
+                    false => http.serve(api, registry, access, Some(compat), stopped).await,
+                };
             });
         });
         Server { addr: told.recv().unwrap(), fake, stop, thread: Some(thread) }

@@ -31,7 +31,7 @@ pub(crate) struct FakeLive {
     /// How many streams have ended.
     ended: Arc<AtomicU64>,
     /// What the HTTP side said that it served: ids, and errors.
-    served: (u64, u64),
+    pub(super) served: (u64, u64),
 }
 
 pub(crate) struct FakeEvents {

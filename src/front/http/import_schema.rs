@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::MAX_IMPORT;
-use crate::domain::import::{Gap, Kind, MAX_GAP, MAX_PERCENT, MAX_ROWS, Rules};
+use crate::domain::import::{Gap, Kind, MAX_GAP, MAX_PERCENT, MAX_ROWS, Rules, TOKEN_TABLE};
 use crate::domain::instance::InstanceSpec;
 use crate::domain::{Error, Mode, TypeName};
 use crate::ports::ForeignTable;
+use crate::service::access::ImportedToken;
 use crate::service::import::{ImportFrom, ImportRequest, ImportState, Imported, ImportedItem};
 
 /// Longest name of a table of MySQL, in characters.
@@ -130,6 +131,70 @@ fn not_longer(field: &'static str, text: &str, limit: usize) -> Result<(), Error
     Err(Error::invalid(field, why))
 }
 
+/// Which tokens to take over.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTokenImport {
+    /// From where: tinyid's table `tiny_id_token`, alone or among others.
+    pub source: NewSource,
+}
+
+impl NewTokenImport {
+    /// The text, or the table of a database.
+    pub(super) fn into_source(self) -> Result<ImportFrom, Error> {
+        let import = NewImport { source: self.source, ..NewImport::default() };
+        Ok(match import.into_request(true, 0)?.source {
+            ImportFrom::Database(wanted) => ImportFrom::Database(ForeignTable {
+                table: wanted.table.or_else(|| Some(TOKEN_TABLE.to_owned())),
+                ..wanted
+            }),
+            text => text,
+        })
+    }
+}
+
+/// What became of tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenImportJson {
+    /// The tokens, without their secrets.
+    pub items: Vec<ImportedTokenJson>,
+    /// How many were made; in a dry run: would be.
+    pub make: u64,
+    /// How many were there.
+    pub skip: u64,
+    /// How many cannot be taken over, or were refused.
+    pub fail: u64,
+}
+
+/// What became of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedTokenJson {
+    /// Its name here: `tinyid-`, and the first digits of the SHA-256 of its secret.
+    pub name: String,
+    /// The types that it is limited to.
+    pub types: Vec<String>,
+    /// `new`, `exists`, `made` or `failed`.
+    pub state: String,
+    /// What is wrong, or to be known.
+    pub remark: Option<String>,
+}
+
+impl From<Vec<ImportedToken>> for TokenImportJson {
+    fn from(done: Vec<ImportedToken>) -> Self {
+        let count = |states: &[&str]| {
+            done.iter().filter(|token| states.contains(&token.state)).count() as u64
+        };
+        let (make, skip, fail) = (count(&["new", "made"]), count(&["exists"]), count(&["failed"]));
+        let each = |token: ImportedToken| ImportedTokenJson {
+            name: token.name,
+            types: token.types,
+            state: token.state.to_owned(),
+            remark: token.remark,
+        };
+        TokenImportJson { items: done.into_iter().map(each).collect(), make, skip, fail }
+    }
+}
+
 /// What became of an import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportJson {
@@ -206,11 +271,18 @@ impl From<ImportedItem> for ImportItemJson {
     fn from(done: ImportedItem) -> Self {
         let ImportedItem { item, state, next_id, problem } = done;
         let planned = item.plan.ok();
+        // Where only ids with a remainder count, the next one is the first of these.
+        let next = match planned.as_ref().and_then(|p| Some((p.least, p.spec.options.sites?))) {
+            Some((least, sites)) => {
+                least.saturating_mul(i64::from(sites.count)).saturating_add(i64::from(sites.site))
+            }
+            None => item.highest.saturating_add(1),
+        };
         ImportItemJson {
             name: item.name,
             source: ImportSourceJson {
                 highest: item.highest.to_string(),
-                next: item.highest.saturating_add(1).to_string(),
+                next: next.to_string(),
                 step: item.step.map(|step| step.to_string()),
                 note: item.note,
             },

@@ -167,3 +167,74 @@ fn an_export_is_imported_again() {
     }
     assert_eq!(get(&server, "/export?format=xml").status, 400);
 }
+
+#[test]
+fn tokens_of_tinyid_keep_their_secrets() {
+    let server = Server::start();
+    let text = "id,token,biz_type,remark\n1,0f673adf80504e2eaa552f5d791b644c,order,x\n\
+                2,0f673adf80504e2eaa552f5d791b644c,bill,\n3,short,order,\n4,idg_0123456789,a,\n\
+                5,,a,\n";
+    let import = |dry_run: bool| {
+        let path = format!("/imports/tokens?dry_run={dry_run}");
+        let reply = call(&server, "POST", &path, json!({"source": {"text": text}}));
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert!(!reply.body.contains("0f673adf8"), "{}", reply.body);
+        reply.json()
+    };
+    let count = |done: &Value| [&done["make"], &done["skip"], &done["fail"]].map(Value::as_u64);
+    let dry = import(true);
+    assert_eq!(count(&dry), [Some(2), Some(0), Some(2)], "{dry}");
+    assert_eq!(get(&server, "/tokens").json()["items"], json!([]));
+    let states = |done: &Value, state: &str| {
+        let all = done["items"].as_array().unwrap().iter();
+        all.filter(|item| item["state"] == state).cloned().collect::<Vec<_>>()
+    };
+    let both = |item: &&Value| item["types"] == json!(["bill", "order"]);
+    assert_eq!(states(&dry, "new").iter().filter(both).count(), 1, "{dry}");
+
+    let done = import(false);
+    assert_eq!(count(&done), [Some(2), Some(0), Some(2)], "{done}");
+    let made = states(&done, "made");
+    let short = made.iter().find(|item| item["types"] == json!(["order"])).unwrap();
+    assert!(short["remark"].as_str().unwrap().contains("easily guessed"), "{short}");
+    let tokens = get(&server, "/tokens").json();
+    assert_eq!(tokens["items"].as_array().unwrap().len(), 2);
+    assert!(tokens["items"].as_array().unwrap().iter().all(|t| t["role"] == "operate"));
+    assert_eq!(count(&import(false)), [Some(0), Some(2), Some(2)]);
+    // Only where tinyid's clients show it: the admin API takes secrets of its own form.
+    let shown = [("authorization", "Bearer 0f673adf80504e2eaa552f5d791b644c")];
+    super::tests::send(&server, "GET", "/api/v1/types/order", &shown, "")
+        .problem(401, "UNAUTHENTICATED");
+
+    let name = made[0]["name"].as_str().unwrap();
+    let id = tokens["items"].as_array().unwrap().iter().find(|t| t["name"] == name).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(call(&server, "DELETE", &format!("/tokens/{id}"), Value::Null).status, 204);
+    let again = import(false);
+    assert_eq!(count(&again), [Some(0), Some(1), Some(3)], "{again}");
+
+    let cut = "CREATE TABLE tiny_id_token (token text, biz_type text);\n\
+               INSERT INTO tiny_id_token VALUES ('s3cr3t-word','a'),\n('s3cr3";
+    let body = json!({"source": {"text": cut}});
+    let refused = call(&server, "POST", "/imports/tokens?dry_run=false", body);
+    let problem = refused.problem(400, "INVALID_ARGUMENT");
+    assert_eq!(problem["field"], "source.text");
+    assert!(problem["detail"].as_str().unwrap().contains("line 3, column 2"), "{problem}");
+    assert!(!refused.body.contains("s3cr3"), "{problem}");
+}
+
+#[test]
+fn only_an_administrator_takes_tokens_over() {
+    let server = Server::start();
+    let operate = call(&server, "POST", "/tokens", json!({"name": "op", "role": "operate"})).json();
+    let all = call(&server, "POST", "/tokens", json!({"name": "all", "role": "administer"})).json();
+    for made in [operate, all] {
+        let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        let body = json!({"source": {"text": "token,biz_type\nabc,a\n"}}).to_string();
+        super::tests::send(&server, "POST", "/api/v1/imports/tokens", &headers, &body)
+            .problem(403, "PERMISSION_DENIED");
+    }
+}

@@ -14,18 +14,20 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::answer::{IdForm, json};
-use super::auth::Actor;
+use super::auth::{Actor, Asker, Who};
 use super::extract::{JsonBody, MAX_IMPORT, QueryOf};
-use super::import_schema::{ImportJson, NewImport};
+use super::import_schema::{ImportJson, NewImport, NewTokenImport, TokenImportJson};
 use super::operations::{Operation, get, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use crate::domain::access::Role;
 use crate::domain::import::export::{COLUMNS, Exported, VERSION};
+use crate::domain::import::read_tokens;
 use crate::domain::{Error, ErrorCode, TypeRecord};
 use crate::ports::{Page, TypeFilter};
+use crate::service::access::no_person;
 use crate::service::admin::AdminApi;
-use crate::service::import;
+use crate::service::import::{self, ImportFrom};
 
 type Answer = Result<Response, Problem>;
 
@@ -80,9 +82,20 @@ pub(super) fn operations<A: AdminApi>() -> Vec<Operation<Shared<A>>> {
         .answers::<ImportJson>(200, "What became of each type, or would.")
         .refuses(&[ErrorCode::Overloaded]);
     let handler = import.handler.layer(DefaultBodyLimit::max(MAX_IMPORT));
-    let handler = handler.layer(middleware::from_fn_with_state(few, few_at_a_time));
+    let handler = handler.layer(middleware::from_fn_with_state(few.clone(), few_at_a_time));
+    let tokens = post("importTokens", "/imports/tokens", Role::Administer, import_tokens::<A>)
+        .about(
+            "Takes tokens over from tinyid",
+            "Their secrets go on working on the routes of tinyid, for the same types. Without \
+             `dry_run=false` it only says what it would do.",
+        )
+        .answers::<TokenImportJson>(200, "What became of each token, or would.")
+        .refuses(&[ErrorCode::Overloaded]);
+    let of_tokens = tokens.handler.layer(DefaultBodyLimit::max(MAX_IMPORT));
+    let of_tokens = of_tokens.layer(middleware::from_fn_with_state(few, few_at_a_time));
     vec![
         Operation { handler, ..import },
+        Operation { handler: of_tokens, ..tokens },
         get("exportTypes", "/export", Role::View, export::<A>)
             .about("All types with their settings", "As a download; ids are text in it.")
             .answers_as(200, "application/json", "The types.")
@@ -115,6 +128,27 @@ async fn import<A: AdminApi>(
     let request = body.into_request(query.dry_run, app.api.now_ms())?;
     let done = import::import(&*app.api, request, &actor).await?;
     Ok(json(StatusCode::OK, &ImportJson::from(done), query.ids))
+}
+
+async fn import_tokens<A: AdminApi>(
+    State(app): State<Shared<A>>,
+    QueryOf(query): QueryOf<DryRun>,
+    Asker(who): Asker,
+    Actor(actor): Actor,
+    JsonBody(body): JsonBody<NewTokenImport>,
+) -> Answer {
+    if let Who::Token(_) = who {
+        return Err(no_person("an API token makes no tokens").into());
+    }
+    let table =
+        match body.into_source()? {
+            ImportFrom::Database(wanted) => app.api.read_foreign(&wanted).await?,
+            ImportFrom::Text(text) => tokio::task::spawn_blocking(move || read_tokens(&text))
+                .await
+                .map_err(|error| Error::new(ErrorCode::Internal, format!("import: {error}")))??,
+        };
+    let done = app.access.control.import_tokens(&table, query.dry_run, &actor).await?;
+    Ok(json(StatusCode::OK, &TokenImportJson::from(done), query.ids))
 }
 
 /// All types, page by page, so that no answer is held in memory as a whole. Where the

@@ -14,6 +14,7 @@ mod actions;
 mod answer;
 mod auth;
 mod codes;
+pub mod compat;
 mod extract;
 mod headers;
 pub mod import_schema;
@@ -54,6 +55,7 @@ use crate::service::admin::AdminApi;
 use crate::service::live::api::LiveApi;
 use auth::Peer;
 pub use auth::{Access, AdminToken};
+pub use compat::{Compat, CompatConfig, CompatMetrics};
 use patience::Patience;
 
 /// How long one request may take in the service. Above the 5 s that a call of
@@ -65,6 +67,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may live before it is closed after its request. So a
 /// client that reads its answer slower and slower cannot keep one for ever.
 const CONNECTION_AGE: Duration = Duration::from_secs(300);
+/// The same for connections of applications, whose pools are full of them: one that is
+/// closed while its next request is under way is a failed call there.
+const COMPAT_AGE: Duration = Duration::from_secs(3_600);
 /// How long a client may take nothing of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much the kernel may hold of a connection, in bytes and in each direction;
@@ -84,6 +89,15 @@ pub struct HttpConfig {
     pub max_connections: usize,
     /// How long the end waits for requests in flight.
     pub drain: Duration,
+}
+
+/// What the connections of a port have in common.
+#[derive(Clone)]
+struct Port {
+    router: axum::Router,
+    /// How long a connection may live.
+    age: Duration,
+    stop: watch::Receiver<bool>,
 }
 
 /// The HTTP side, listening but not yet answering.
@@ -115,15 +129,34 @@ impl BoundHttp {
     /// Answers until `shutdown` becomes true or its sender is gone. Then it
     /// stops accepting, lets requests in flight finish within the drain time,
     /// closes what is left, and returns; every connection has ended by then.
+    ///
+    /// With `compat`, the routes of other systems are served here, too.
     pub async fn serve<A: AdminApi + LiveApi>(
         self,
         api: Arc<A>,
         registry: Registry,
         access: Access,
+        compat: Option<Compat>,
         shutdown: watch::Receiver<bool>,
     ) {
-        let mut stop = shutdown.clone();
-        let router = routes::router(api, registry, access, shutdown.clone());
+        let router = routes::router(api, registry, access, compat, shutdown.clone());
+        self.run(Port { router, age: CONNECTION_AGE, stop: shutdown }).await;
+    }
+
+    /// The same with the routes of other systems, and health, alone.
+    pub async fn serve_compat<A: AdminApi + LiveApi>(
+        self,
+        api: Arc<A>,
+        access: Access,
+        compat: Compat,
+        shutdown: watch::Receiver<bool>,
+    ) {
+        let router = compat::alone(api, access, compat);
+        self.run(Port { router, age: COMPAT_AGE, stop: shutdown }).await;
+    }
+
+    async fn run(self, port: Port) {
+        let mut stop = port.stop.clone();
         let permits = Arc::new(Semaphore::new(self.config.max_connections));
         let mut connections = JoinSet::new();
         loop {
@@ -134,9 +167,8 @@ impl BoundHttp {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, peer)) => match permits.clone().try_acquire_owned() {
                         Ok(permit) => {
-                            let (router, stop) = (router.clone(), shutdown.clone());
                             let peer = Peer(peer.ip());
-                            connections.spawn(connection(stream, peer, router, stop, permit));
+                            connections.spawn(connection(stream, peer, port.clone(), permit));
                         }
                         Err(_) => refuse(&stream),
                     },
@@ -163,13 +195,8 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
 }
 
 /// One connection from its first byte to its end.
-async fn connection(
-    stream: TcpStream,
-    peer: Peer,
-    router: axum::Router,
-    mut shutdown: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
-) {
+async fn connection(stream: TcpStream, peer: Peer, port: Port, _permit: OwnedSemaphorePermit) {
+    let Port { router, age, mut stop } = port;
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
@@ -189,8 +216,8 @@ async fn connection(
             }
             return;
         }
-        () = stopped(&mut shutdown) => {}
-        () = sleep(CONNECTION_AGE) => {}
+        () = stopped(&mut stop) => {}
+        () = sleep(age) => {}
     }
     connection.as_mut().graceful_shutdown();
     // A request that is in flight may use its whole time.

@@ -47,6 +47,11 @@ impl Problem {
         }
     }
 
+    /// What went wrong, for a person.
+    pub(super) fn detail(&self) -> &str {
+        &self.body.detail
+    }
+
     /// A fault before the service; `detail` says what to do.
     pub(super) fn fault(fault: Fault, detail: impl Into<String>) -> Self {
         let (code, status, title) = of_fault(fault);

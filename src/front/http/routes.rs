@@ -19,6 +19,7 @@ use tracing::Instrument;
 use super::answer::{IdForm, json};
 use super::auth::{Access, admit};
 use super::codes::Fault;
+use super::compat::Compat;
 use super::extract::{MAX_BODY, QueryOf};
 use super::log_schema::{AuditJson, NodeJson, ReadyJson};
 use super::operations::{Operation, get};
@@ -27,7 +28,7 @@ use super::problem::Problem;
 use super::schema::ListJson;
 use super::types::Newest;
 use super::{
-    REQUEST_TIMEOUT, access, actions, headers, imports, instances, issue, live, migrations,
+    REQUEST_TIMEOUT, access, actions, compat, headers, imports, instances, issue, live, migrations,
     openapi, types,
 };
 use crate::domain::access::Role;
@@ -92,8 +93,10 @@ pub(super) fn router<A: AdminApi + LiveApi>(
     api: Arc<A>,
     registry: Registry,
     access: Access,
+    compat: Option<Compat>,
     stop: watch::Receiver<bool>,
 ) -> Router {
+    let foreign = compat.and_then(|foreign| compat::router(api.clone(), access.clone(), foreign));
     let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
@@ -113,7 +116,7 @@ pub(super) fn router<A: AdminApi + LiveApi>(
         .method_not_allowed_fallback(no_method.layer(guard(Role::View)))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn(headers::no_store));
-    Router::new()
+    let router = Router::new()
         .route("/healthz", routing::get(|| async { "ok\n" }))
         .route("/readyz", routing::get(ready::<A>))
         .route("/metrics", routing::get(metrics::<A>))
@@ -130,7 +133,9 @@ pub(super) fn router<A: AdminApi + LiveApi>(
         .layer(middleware::from_fn(deadline))
         .layer(middleware::from_fn(traced))
         .layer(middleware::from_fn(headers::secure))
-        .with_state(Shared { api, access, registry, document, streams, stop })
+        .with_state(Shared { api, access, registry, document, streams, stop });
+    // Beside the layers above, which are for people.
+    router.merge(foreign.unwrap_or_default())
 }
 
 /// Most rows of an answer.
@@ -177,7 +182,7 @@ async fn deadline(request: Request, next: Next) -> Response {
     }
 }
 
-async fn no_route(uri: Uri) -> Problem {
+pub(super) async fn no_route(uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(200).collect();
     Problem::fault(Fault::NoRoute, format!("there is nothing at {path}"))
 }

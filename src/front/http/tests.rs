@@ -11,7 +11,7 @@ use super::*;
 
 pub(super) struct Reply {
     pub(super) status: u16,
-    kind: String,
+    pub(super) kind: String,
     pub(super) body: String,
     pub(super) headers: ureq::http::HeaderMap,
 }
@@ -419,7 +419,7 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
     let addr = http.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let access = fake::access();
-    let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
+    let server = tokio::spawn(http.serve(api, Registry::new(), access, None, stopped));
     for (request, expected) in [
         (
             "POST /api/v1/types/slow/ids HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
@@ -459,7 +459,7 @@ async fn a_client_that_takes_nothing_is_cut() {
     let (stop, stopped) = watch::channel(false);
     let api = Arc::new(fake::Fake::default());
     let access = fake::access();
-    let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
+    let server = tokio::spawn(http.serve(api, Registry::new(), access, None, stopped));
     let head = "Host: x\r\nAuthorization: Bearer the-right-token\r\n";
     let create = format!(
         "POST /api/v1/types HTTP/1.1\r\n{head}Content-Type: application/json\r\n\
@@ -495,7 +495,7 @@ async fn a_stop_does_not_wait_for_idle_connections() {
     let (stop, stopped) = watch::channel(false);
     let api = Arc::new(fake::Fake::default());
     let access = fake::access();
-    let server = tokio::spawn(http.serve(api, Registry::new(), access, stopped));
+    let server = tokio::spawn(http.serve(api, Registry::new(), access, None, stopped));
     idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut buffer = [0; 4_096];
     let length = idle.read(&mut buffer).await.unwrap();

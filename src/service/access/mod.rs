@@ -6,6 +6,7 @@
 //! itself.
 
 mod cache;
+mod import;
 mod limit;
 mod password;
 
@@ -23,11 +24,12 @@ use tokio::time::Instant;
 
 use crate::domain::access::{
     Account, AccountChange, Credential, CredentialKind, NewAccount, Role, SecretHash, check_name,
-    check_password, check_scopes,
+    check_password, check_scopes, in_scope,
 };
 use crate::domain::{Error, ErrorCode};
 use crate::ports::{Accounts, Clock, Entropy, NewCredential, SessionLife, StoreError};
 use cache::{Cache, Found};
+pub use import::ImportedToken;
 use limit::Limiter;
 use password::Hasher;
 
@@ -41,6 +43,8 @@ pub const SESSION_LIFE: SessionLife =
 const SETUP_LIFE_MS: i64 = 86_400_000;
 /// The longest life of an API token that ends by itself: 10 years.
 pub const LONGEST_TOKEN_MS: i64 = 3_650 * 86_400_000;
+/// Longest secret of a token that somebody else made, in bytes: that of tinyid's column.
+pub const MAX_SECRET: usize = 255;
 /// A use is noted no more often, so that a page that asks all the time does not make
 /// the store write all the time.
 const TOUCH_EVERY_MS: i64 = 60_000;
@@ -271,6 +275,19 @@ impl AccessControl {
         let hash = hash(secret);
         let found = self.look_up(&hash).await?;
         Ok(found.filter(|caller| caller.credential.kind == kind))
+    }
+
+    /// Whether `secret` is that of an API token which may hand out ids of the type called
+    /// `name`, be there such a type or not. Fails where the token is not known here and
+    /// the store is away.
+    pub async fn may_issue(&self, secret: &str, name: &str) -> Result<bool, Error> {
+        if secret.is_empty() || secret.len() > MAX_SECRET {
+            return Ok(false);
+        }
+        let caller = self.who(CredentialKind::Token, secret).await?;
+        Ok(caller.is_some_and(|caller| {
+            caller.role >= Role::Operate && in_scope(&caller.credential.types, name)
+        }))
     }
 
     /// What must come with a request that changes something and is authenticated by
