@@ -41,7 +41,8 @@ fn wiring() -> Wiring {
     }
     Wiring {
         serve: |settings| {
-            Err(Failure::failed(format_args!("would serve on {}", settings.thrift.addr)))
+            let addr = settings.thrift.addr.expect("not off");
+            Err(Failure::failed(format_args!("would serve on {addr}")))
         },
         redis_urls: |_| Ok(Vec::new()),
         schema_apply: |_| {

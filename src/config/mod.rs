@@ -17,12 +17,13 @@ mod refill;
 mod setting;
 mod store;
 mod thrift;
+mod tls;
 pub mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use http::HttpSettings;
+pub use http::{HttpSettings, SecureCookies};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use node::NodeSettings;
 pub use problem::{ConfigErrors, Problem};
@@ -32,6 +33,7 @@ pub use refill::RefillSettings;
 pub use setting::{Kind, Setting};
 pub use store::StoreSettings;
 pub use thrift::ThriftSettings;
+pub use tls::{ClientAuth, TlsSettings};
 pub use token::Secret;
 
 use reader::Reader;
@@ -40,6 +42,10 @@ use reader::Reader;
 pub const CONFIG_VARIABLE: &str = "IDGEN_CONFIG";
 /// The variable with the address of the admin API, for client commands.
 pub const URL_VARIABLE: &str = "IDGEN_URL";
+
+/// The variables with the files of TLS, for client commands: the authorities that may have
+/// signed the certificate of a node, and the client's own certificate and key.
+pub const CLIENT_TLS_VARIABLES: [&str; 3] = ["IDGEN_CA_FILE", "IDGEN_CERT", "IDGEN_KEY"];
 
 /// Everything that a node is told from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +56,8 @@ pub struct Settings {
     pub thrift: ThriftSettings,
     /// The HTTP side.
     pub http: HttpSettings,
+    /// TLS of both, if one of them speaks it.
+    pub tls: Option<TlsSettings>,
     /// The range store.
     pub store: StoreSettings,
     /// Redis, as far as it is not in the range store.
@@ -67,12 +75,14 @@ impl Settings {
     pub fn load(layers: Layers) -> Result<Settings, ConfigErrors> {
         let mut reader = Reader::new(layers, &all_settings());
         let thrift = ThriftSettings::read(&mut reader);
+        let http = HttpSettings::read(&mut reader);
         let settings = Settings {
             data: store::read_data(&mut reader),
-            http: HttpSettings::read(&mut reader),
+            tls: TlsSettings::read(&mut reader, &thrift, &http),
+            http,
             store: StoreSettings::read(&mut reader),
             redis: RedisSettings::read(&mut reader),
-            node: NodeSettings::read(&mut reader, thrift.addr.port()),
+            node: NodeSettings::read(&mut reader, thrift.port()),
             refill: RefillSettings::read(&mut reader),
             log: LogSettings::read(&mut reader),
             thrift,
@@ -100,6 +110,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         store::SETTINGS,
         thrift::SETTINGS,
         http::SETTINGS,
+        tls::SETTINGS,
         redis::SETTINGS,
         node::SETTINGS,
         refill::SETTINGS,

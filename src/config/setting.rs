@@ -29,7 +29,7 @@ pub enum Kind {
         /// The highest.
         high: u64,
     },
-    /// An IP address and a port to listen on.
+    /// An IP address and a port to listen on, or `off`.
     Address {
         /// When it is not given.
         default: &'static str,
@@ -80,7 +80,7 @@ impl Setting {
         match &self.kind {
             Kind::Integer { low, high, .. } => format!("an integer from {low} to {high}"),
             Kind::Address { .. } => {
-                "an IP address and a port, such as 127.0.0.1:5900 or [::]:5900".to_owned()
+                "an IP address and a port, such as 127.0.0.1:5900 or [::]:5900, or off".to_owned()
             }
             Kind::Folder { .. } => "the path of a folder".to_owned(),
             Kind::File => "the path of a readable file".to_owned(),

@@ -53,8 +53,8 @@ fn problems(layers: Layers) -> Vec<String> {
 #[test]
 fn the_defaults_are_the_documented_ones() {
     let settings = Settings::load(Layers::default()).unwrap();
-    assert_eq!(settings.thrift.addr.to_string(), "127.0.0.1:5900");
-    assert_eq!(settings.http.addr.to_string(), "127.0.0.1:5980");
+    assert_eq!(settings.thrift.addr.unwrap().to_string(), "127.0.0.1:5900");
+    assert_eq!(settings.http.addr.unwrap().to_string(), "127.0.0.1:5980");
     assert_eq!(settings.data, Path::new("./idgen-data"));
     assert_eq!(settings.store.mysql, None);
     assert_eq!(settings.node.deadline, Duration::from_millis(1_500));
@@ -89,7 +89,7 @@ fn a_flag_beats_a_variable_beats_the_file() {
         None,
     ))
     .unwrap();
-    assert_eq!(settings.thrift.addr.to_string(), "127.0.0.1:3");
+    assert_eq!(settings.thrift.addr.unwrap().to_string(), "127.0.0.1:3");
     assert_eq!(settings.thrift.max_connections, 2);
     assert_eq!(settings.node.deadline, Duration::from_millis(11));
     assert_eq!(settings.log.format, LogFormat::Json);
@@ -126,7 +126,7 @@ fn every_problem_is_reported_with_source_value_and_limit() {
             "file {shown}, key thrift.adr: there is no such setting; did you mean thrift.addr?"
         ),
         "flag --thrift: \"nowhere\" must be an IP address and a port, such as 127.0.0.1:5900 or \
-         [::]:5900"
+         [::]:5900, or off"
             .to_owned(),
         format!(
             "file {shown}, key thrift.idle_timeout_ms: \"5\" must be an integer from 1000 to \

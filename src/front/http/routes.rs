@@ -89,9 +89,9 @@ pub(super) fn router<A: AdminApi + LiveApi>(
     api: Arc<A>,
     registry: Registry,
     access: Access,
+    streams: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 ) -> Router {
-    let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
     let document = Bytes::from(openapi::document(&operations).to_string());
