@@ -45,8 +45,8 @@ pub struct Dependencies;
 impl Selection for Dependencies {
     fn includes(setting: &Setting) -> bool {
         setting.key == "data"
-            || setting.key.starts_with("store.")
-            || setting.key.starts_with("redis.")
+            || setting.key.contains(".tls_")
+            || ["store.", "redis.", "tls."].iter().any(|section| setting.key.starts_with(section))
     }
 }
 

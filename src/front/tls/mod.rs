@@ -101,6 +101,13 @@ pub struct TlsConfig {
     pub http: ClientAuth,
 }
 
+/// Whether a node could start with `files` at `now`, in seconds of the epoch: the subject
+/// of the certificate, and how many seconds are left of it.
+pub fn inspect(files: &TlsFiles, now: i64) -> Result<(String, i64), TlsError> {
+    let material = Material::of(&Contents::read(files)?, files, now)?;
+    Ok((material.subject, material.expires - now))
+}
+
 /// What a node needs for TLS: loaded, and kept current by [`keep_current`].
 pub struct Tls {
     config: TlsConfig,
