@@ -5,7 +5,6 @@
 //! what a peer shows was judged by rustls before, or is shown in a log as what was refused.
 
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
 /// Most characters of a caller's name.
@@ -193,7 +192,9 @@ fn time((tag, content): (u8, &[u8])) -> Option<i64> {
     };
     let part = |n: usize| number(rest + 2 * n..rest + 2 * n + 2)?.try_into().ok();
     let at = DateTime::new(year, part(0)?, part(1)?, part(2)?, part(3)?, part(4)?, 0).ok()?;
-    Some(at.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
+    // Not by a time zone, whose range ends before the 99991231235959Z of certificates that
+    // are to last for ever.
+    Some(at.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_secs())
 }
 
 /// The first DNS name or URI in the extensions.
