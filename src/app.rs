@@ -19,14 +19,15 @@ use crate::cli::Wiring;
 use crate::cli::exit::{self, Failure};
 use crate::cli::schema::SchemaReport;
 use crate::config::token::{self, AdminAccess};
-use crate::config::{Settings, StoreSettings};
+use crate::config::{self, SecureCookies, Settings, StoreSettings};
 use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
 use crate::front;
 use crate::front::http::{
-    self, Access, AdminToken, BoundHttp, Compat, CompatConfig, CompatMetrics, HttpConfig,
+    self, Access, AdminToken, BoundHttp, Compat, CompatConfig, CompatMetrics, HttpConfig, HttpTls,
 };
 use crate::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
-use crate::lifecycle::StopSignals;
+use crate::front::tls::{self, ClientAuth, Side, Tls, TlsConfig, TlsFiles};
+use crate::lifecycle::{self, StopSignals};
 use crate::ports::{
     Accounts, Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds,
 };
@@ -159,7 +160,11 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let mut signals = StopSignals::listen()
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
-    let built = build(&settings).await?;
+    let hangup = lifecycle::hangup()
+        .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
+    let tls = load_tls(&settings, &registry)?;
+
+    let built = build(&settings, tls.as_deref()).await?;
     let stop_pause = settings.node.stop_pause;
     let service =
         Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
@@ -172,6 +177,8 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let service = Arc::new(service);
     let (stop_thrift, thrift_stop) = watch::channel(false);
     let (stop_http, http_stop) = watch::channel(false);
+    let (stop_reload, reload_stop) = watch::channel(false);
+    let reload = tokio::spawn(tls::keep_current(tls, hangup, reload_stop));
     let mut thrift =
         tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics.clone(), thrift_stop));
     // Applications call these as they call Thrift, so both end together.
@@ -210,6 +217,8 @@ async fn run(settings: Settings) -> Result<(), Failure> {
             service.close().await;
             let _ = stop_http.send(true);
             let _ = http.await;
+            let _ = stop_reload.send(true);
+            let _ = reload.await;
         })
         .await;
     tracing::info!("stopped");
@@ -235,33 +244,70 @@ fn compat_config(settings: &Settings) -> CompatConfig {
     }
 }
 
-async fn build(settings: &Settings) -> Result<Built, Failure> {
-    let thrift = ThriftServer::bind(ThriftConfig {
+/// The certificates, where a side speaks TLS.
+fn load_tls(settings: &Settings, registry: &Registry) -> Result<Option<Arc<Tls>>, Failure> {
+    let Some(tls) = &settings.tls else { return Ok(None) };
+    let client_auth = |auth| match auth {
+        config::ClientAuth::Off => ClientAuth::Off,
+        config::ClientAuth::Optional => ClientAuth::Optional,
+        config::ClientAuth::Required => ClientAuth::Required,
+    };
+    let config = TlsConfig {
+        files: TlsFiles {
+            cert: tls.cert_file.clone(),
+            key: tls.key_file.clone(),
+            client_ca: tls.client_ca_file.clone(),
+        },
+        only_tls13: tls.only_tls13,
+        handshake_timeout: tls.handshake_timeout,
+        reload_interval: tls.reload_interval,
+        thrift: client_auth(settings.thrift.tls_client_auth),
+        http: client_auth(settings.http.tls_client_auth),
+    };
+    Tls::load(config, Arc::new(SystemClock), registry).map(Some).map_err(Failure::usage)
+}
+
+async fn build(settings: &Settings, tls: Option<&Tls>) -> Result<Built, Failure> {
+    let port = |addr: Option<_>, side| addr.zip(tls.map(|tls| tls.port(side)));
+    let thrift_tls = port(settings.thrift.tls_addr, Side::Thrift);
+    let thrift_config = ThriftConfig {
         addr: settings.thrift.addr,
         max_frame_bytes: settings.thrift.max_frame_bytes,
         max_connections: settings.thrift.max_connections,
         idle_timeout: settings.thrift.idle_timeout,
         message_timeout: settings.thrift.message_timeout,
         drain: settings.node.drain,
-        ..ThriftConfig::new(settings.thrift.addr)
-    })
-    .await
-    .map_err(|e| {
-        Failure::failed(format_args!("cannot listen for Thrift on {}: {e}", settings.thrift.addr))
-    })?;
-    let http = http::bind(HttpConfig {
+        ..ThriftConfig::default()
+    };
+    let thrift = ThriftServer::bind_with_tls(thrift_config, thrift_tls)
+        .await
+        .map_err(|e| Failure::failed(format_args!("cannot listen for Thrift on {e}")))?;
+    let http_config = HttpConfig {
         addr: settings.http.addr,
         max_connections: settings.http.max_connections,
         drain: settings.node.drain,
-    })
-    .await
-    .map_err(Failure::failed)?;
-    let compat = match settings.compat.addr {
-        None => None,
-        Some(addr) => {
-            let max_connections = settings.compat.max_connections;
-            let config = HttpConfig { addr, max_connections, drain: settings.node.drain };
-            Some(http::bind(config).await.map_err(Failure::failed)?)
+    };
+    let cookies = settings.http.secure_cookies;
+    let http_tls = |addr| {
+        port(addr, Side::Http).map(|(addr, port)| HttpTls {
+            addr,
+            port,
+            secure_cookies: cookies != SecureCookies::Never,
+        })
+    };
+    let http = http::bind_with_tls(http_config, http_tls(settings.http.tls_addr))
+        .await
+        .map_err(Failure::failed)?;
+    let compat = match settings.compat.is_apart() {
+        false => None,
+        true => {
+            let config = HttpConfig {
+                addr: settings.compat.addr,
+                max_connections: settings.compat.max_connections,
+                drain: settings.node.drain,
+            };
+            let tls = http_tls(settings.compat.tls_addr);
+            Some(http::bind_with_tls(config, tls).await.map_err(Failure::failed)?)
         }
     };
     let access = token::resolve(settings).map_err(Failure::failed)?;
@@ -286,17 +332,18 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     if let Some(url) = &settings.redis.url {
         register_default(&*store, &factory, url).await?;
     }
-    let http_addr = http.local_addr().map_err(Failure::failed)?;
     let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock))
         .map_err(failure)?;
     let setup = control.make_setup().await.map_err(failure)?;
-    let compat_addr = compat.as_ref().map(BoundHttp::local_addr).transpose();
-    let addresses = Addresses {
-        thrift: thrift.local_addr(),
-        http: http_addr,
-        compat: compat_addr.map_err(Failure::failed)?,
-    };
-    let banner = banner(settings, addresses, &access, setup.as_deref());
+    let mut addresses =
+        listed(["thrift  ", "thrift  TLS on "], thrift.local_addr(), thrift.tls_addr());
+    let (http_addr, https) = (http.local_addr().map_err(Failure::failed)?, http.tls_addr());
+    addresses += &listed(["http    http://", "https   https://"], http_addr, https);
+    if let Some(compat) = &compat {
+        let first = compat.local_addr().map_err(Failure::failed)?;
+        addresses += &listed(["compat  http://", "compat  https://"], first, compat.tls_addr());
+    }
+    let banner = banner(settings, &addresses, (http_addr, https), &access, setup.as_deref());
     Ok(Built {
         config: ServiceConfig {
             node: settings.node.id.clone(),
@@ -323,7 +370,7 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
                 AdminAccess::Closed(how) => AdminToken::Closed(how.to_owned()),
             },
             control: Arc::new(control),
-            secure_cookies: settings.http.secure_cookies,
+            secure_cookies: cookies == SecureCookies::Always,
         },
         thrift,
         http,
@@ -354,26 +401,38 @@ async fn register_default(
     }
 }
 
-/// Where a node listens.
-struct Addresses {
-    thrift: SocketAddr,
-    http: SocketAddr,
-    compat: Option<SocketAddr>,
+/// The lines of the banner for where a part listens: at `first`, without TLS where there
+/// is such an address, and at `tls`.
+fn listed([plain, secure]: [&str; 2], first: SocketAddr, tls: Option<SocketAddr>) -> String {
+    let first = (tls != Some(first)).then(|| format!("  {plain}{first}\n"));
+    let tls = tls.map(|addr| format!("  {secure}{addr}\n"));
+    first.into_iter().chain(tls).collect()
 }
 
 fn banner(
     settings: &Settings,
-    Addresses { thrift, http, compat }: Addresses,
+    addresses: &str,
+    (http_addr, https): (SocketAddr, Option<SocketAddr>),
     access: &AdminAccess,
     setup: Option<&str>,
 ) -> String {
+    let base = match https {
+        Some(addr) => format!("https://{}", reachable(addr)),
+        None => format!("http://{}", reachable(http_addr)),
+    };
     let program = std::env::args().next().unwrap_or_else(|| "idgen".to_owned());
     let store = match &settings.store.mysql {
         Some(url) => crate::domain::instance::redact_url(url),
         None => format!("embedded, in {}", settings.data.display()),
     };
-    let compat = compat.map_or(String::new(), |addr| format!("  compat  http://{addr}\n"));
-    let url = format!("IDGEN_URL=http://{http}");
+    // A command on this machine is spared the certificates, where that can be.
+    let mut url = match https == Some(http_addr) {
+        true => format!("IDGEN_URL={base}"),
+        false => format!("IDGEN_URL=http://{http_addr}"),
+    };
+    if https == Some(http_addr) {
+        url += " IDGEN_CA_FILE=...";
+    }
     let (admin, hint) = match access {
         AdminAccess::Token { file: Some(file), .. } => {
             let data = format!("IDGEN_DATA={}", settings.data.display());
@@ -386,21 +445,22 @@ fn banner(
             ("no token: set IDGEN_ADMIN_TOKEN".to_owned(), format!("{url} IDGEN_ADMIN_TOKEN=..."))
         }
     };
-    // The first account is made through this link. What listens everywhere is reached
-    // on this machine in any case.
-    let setup = setup.map_or(String::new(), |secret| {
-        let host = match http.ip() {
-            ip if ip.is_unspecified() => SocketAddr::from(([127, 0, 0, 1], http.port())),
-            _ => http,
-        };
-        format!("  set-up  http://{host}/setup#{secret}\n")
-    });
+    // The first account is made through this link.
+    let setup = setup.map_or(String::new(), |secret| format!("  set-up  {base}/setup#{secret}\n"));
     format!(
-        "idgen {} is ready\n  thrift  {thrift}\n  http    http://{http}\n{compat}  store   {store}\n  \
-         admin   {admin}\n{setup}The first id, from another terminal:\n  export {hint}\n  \
-         {program} type add order\n  {program} get order\n",
+        "idgen {} is ready\n{addresses}  store   {store}\n  admin   {admin}\n{setup}The first id, \
+         from another terminal:\n  export {hint}\n  {program} type add order\n  {program} get \
+         order\n",
         crate::VERSION
     )
+}
+
+/// What listens everywhere is reached on this machine in any case.
+fn reachable(addr: SocketAddr) -> SocketAddr {
+    match addr.ip().is_unspecified() {
+        true => SocketAddr::from(([127, 0, 0, 1], addr.port())),
+        false => addr,
+    }
 }
 
 fn mysql_options(store: &StoreSettings) -> Result<MysqlOptions, Failure> {

@@ -16,6 +16,12 @@ pub struct StopSignals {
     interrupt: Signal,
 }
 
+/// Listens for SIGHUP, which asks to read files again; from now on it ends the process no
+/// more. Needs a tokio runtime.
+pub fn hangup() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 impl StopSignals {
     /// Starts to listen. Needs a tokio runtime.
     pub fn listen() -> io::Result<Self> {

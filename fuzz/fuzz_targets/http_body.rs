@@ -106,7 +106,7 @@ fuzz_target!(|text: &str| {
     runtime.expect("a runtime").block_on(async {
         let service = node().await;
         let config = HttpConfig {
-            addr: ([127, 0, 0, 1], 0).into(),
+            addr: Some(([127, 0, 0, 1], 0).into()),
             max_connections: 4,
             drain: Duration::ZERO,
         };

@@ -134,7 +134,7 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
     if let Some(rate) = args.rate {
         return measure_open(args, &request, rate);
     }
-    let clients = load::clients(&args.nodes, args.connections, args.wire, &request)?;
+    let clients = load::clients(&args.nodes, args.connections, &args.wire, &request)?;
     let plan = Plan { warm_up: WARM_UP, measured: Duration::from_secs(args.seconds) };
     let tallies = load::run(clients, plan, drive, |_| ());
     let mut total = Tally::default();
@@ -154,12 +154,15 @@ pub fn measure(args: &BenchArgs) -> Result<BenchReport, LoadError> {
 fn measure_open(args: &BenchArgs, request: &Request, rate: u64) -> Result<BenchReport, LoadError> {
     let plain = Request::new(&args.id_type, Method::NextId, 1);
     let wire = (args.wire.transport, args.wire.protocol);
+    if args.wire.tls {
+        return Err(LoadError::Usage("--rate works without --tls only".to_owned()));
+    }
     if *request != plain || wire != (Transport::Framed, Protocol::Binary) {
         let message = "--rate asks for one number per call with nextId, framed and binary";
         return Err(LoadError::Usage(message.to_owned()));
     }
     // Probes the nodes, and raises the limit of open files.
-    load::clients(&args.nodes, args.connections, args.wire, request)?;
+    load::clients(&args.nodes, args.connections, &args.wire, request)?;
     let nodes = args.nodes.iter().map(|name| Node::resolve(name));
     let offer = Offer {
         nodes: nodes.collect::<Result<_, LoadError>>()?,
@@ -198,7 +201,7 @@ fn request(args: &BenchArgs) -> Result<Request, LoadError> {
         };
     }
     // Out of reach for now, perhaps: then the probe that follows tells why.
-    let info = match load::describe(&args.nodes[0], args.wire, &args.id_type) {
+    let info = match load::describe(&args.nodes[0], &args.wire, &args.id_type) {
         Ok(info) => Some(info),
         Err(LoadError::Refused { error, .. }) if error.kind == "unknown_method" => None,
         Err(LoadError::Unreachable { .. }) => None,

@@ -34,8 +34,9 @@ fn measures_over_every_transport_and_protocol() {
         for protocol in [Protocol::Binary, Protocol::Compact] {
             let wire = WireArgs { transport, protocol, ..WireArgs::default() };
             let any = "127.0.0.1:0".parse().unwrap();
-            let server = TestServer::start_at(any, wire, |asked| Reply::Id(asked.number as i64));
-            let args = BenchArgs { wire, ..args(&server.name(), &[]) };
+            let server =
+                TestServer::start_at(any, wire.clone(), |asked| Reply::Id(asked.number as i64));
+            let args = BenchArgs { wire: wire.clone(), ..args(&server.name(), &[]) };
             let report = measure(&args).unwrap();
             assert_eq!(report.errors, 0, "{wire:?}: {report:?}");
             assert!(report.requests > 0 && report.requests < server.calls());

@@ -14,12 +14,15 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
 use super::exit::{FAILED, Failure, REFUSED, UNAVAILABLE};
+use super::tls::TlsArgs;
 use crate::config::{Secret, URL_VARIABLE, token};
 use crate::domain::instance::redact_url;
 use crate::front::http::schema::ProblemJson;
 
 /// Where a node listens for HTTP when nobody says otherwise.
 const DEFAULT_URL: &str = "http://127.0.0.1:5980";
+/// How an address with TLS begins.
+const HTTPS: &str = "https://";
 /// Longer than the 30 s that the node gives a request.
 const TIMEOUT: Duration = Duration::from_secs(35);
 /// 100 000 ids of 20 characters are 2 MB; a page of 1 000 types with the
@@ -36,6 +39,9 @@ pub struct ClientArgs {
     /// IDGEN_ADMIN_TOKEN is not set [env: IDGEN_DATA] [default: ./idgen-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Whom to trust, and who asks, with https.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -67,10 +73,15 @@ impl Client {
         let data = data.or_else(|| variable("IDGEN_DATA").map(PathBuf::from));
         let data = data.unwrap_or_else(|| PathBuf::from("./idgen-data"));
         let (token, hint) = find_token(&variable, &data)?;
-        let agent = Agent::config_builder()
+        let mut config = Agent::config_builder();
+        if url.starts_with(HTTPS) {
+            config = config.tls_config(args.tls.clone().or_from(environment).ureq()?);
+        }
+        let agent = config
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .https_only(url.starts_with(HTTPS))
             .proxy(None)
             .timeout_global(Some(TIMEOUT))
             .user_agent(concat!("idgen/", env!("CARGO_PKG_VERSION")))
@@ -208,10 +219,10 @@ impl Client {
 }
 
 fn check_url(url: &str) -> Result<(), Failure> {
-    let host = url.strip_prefix("http://").unwrap_or_default();
+    let host = url.strip_prefix("http://").or(url.strip_prefix(HTTPS)).unwrap_or_default();
     if host.is_empty() || host.contains(['@', '?', '#']) {
         return Err(Failure::usage(format_args!(
-            "{}: the address of the admin API must be http://HOST:PORT (from --url or \
+            "{}: the address of the admin API must be http://HOST:PORT or https://HOST:PORT (from --url or \
              {URL_VARIABLE})",
             redact_url(url)
         )));
@@ -280,7 +291,9 @@ mod tests {
         for (url, legal) in [
             ("http://127.0.0.1:5980", true),
             ("http://[::1]:5980", true),
-            ("https://h", false),
+            ("https://h", true),
+            ("https://", false),
+            ("ftp://h", false),
             ("http://", false),
             ("http://u:s3cr3t@h", false),
             ("h:1", false),

@@ -45,8 +45,8 @@ pub struct Dependencies;
 impl Selection for Dependencies {
     fn includes(setting: &Setting) -> bool {
         setting.key == "data"
-            || setting.key.starts_with("store.")
-            || setting.key.starts_with("redis.")
+            || setting.key.contains(".tls_")
+            || ["store.", "redis.", "tls."].iter().any(|section| setting.key.starts_with(section))
     }
 }
 
@@ -78,7 +78,7 @@ fn selected<S: Selection>() -> impl Iterator<Item = (&'static Setting, &'static 
 fn argument(setting: &'static Setting, flag: &'static str) -> Arg {
     let value = match setting.kind {
         Kind::Integer { .. } => "N",
-        Kind::Address { .. } | Kind::OwnAddress => "ADDR",
+        Kind::Address { .. } => "ADDR",
         Kind::Folder { .. } => "DIR",
         Kind::File => "FILE",
         Kind::Url { .. } => "URL",

@@ -20,6 +20,7 @@ pub mod output;
 pub mod redis;
 pub mod schema;
 mod sites;
+pub mod tls;
 pub mod token;
 mod type_options;
 mod type_view;
@@ -174,8 +175,12 @@ fn execute(
         Command::Decode(args) => decode::run(args, environment, console),
         Command::Schema(command) => schema::run(command, environment, console, wiring),
         Command::Doctor(args) => doctor::run(args, environment, console, wiring),
-        Command::Bench(args) => return Ok(bench::execute(&args, console.out, console.err)),
-        Command::Verify(args) => {
+        Command::Bench(mut args) => {
+            args.wire.files = args.wire.files.or_from(environment);
+            return Ok(bench::execute(&args, console.out, console.err));
+        }
+        Command::Verify(mut args) => {
+            args.wire.files = args.wire.files.or_from(environment);
             let interrupt = verify::Interrupt::at_signal();
             return Ok(verify::execute(&args, environment, console.out, console.err, &interrupt));
         }

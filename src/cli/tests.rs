@@ -41,7 +41,8 @@ fn wiring() -> Wiring {
     }
     Wiring {
         serve: |settings| {
-            Err(Failure::failed(format_args!("would serve on {}", settings.thrift.addr)))
+            let addr = settings.thrift.addr.expect("not off");
+            Err(Failure::failed(format_args!("would serve on {addr}")))
         },
         redis_urls: |_| Ok(Vec::new()),
         schema_apply: |_| {
@@ -247,7 +248,7 @@ fn exit_codes_by_cases() {
     let wrong = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", "wrong-token")];
     let short = [("IDGEN_URL", url.as_str()), ("IDGEN_ADMIN_TOKEN", "short")];
     let none = [("IDGEN_URL", url.as_str()), ("IDGEN_DATA", "/no/such/folder")];
-    let https = [("IDGEN_URL", "https://127.0.0.1:1"), ("IDGEN_ADMIN_TOKEN", TOKEN)];
+    let other = [("IDGEN_URL", "ftp://127.0.0.1:1"), ("IDGEN_ADMIN_TOKEN", TOKEN)];
     for (variables, arguments, code, text) in [
         (&right, &["get", "nothing"][..], exit::REFUSED, "UNKNOWN_TYPE"),
         (&right, &["get", "a/../../node"], exit::REFUSED, "name"),
@@ -261,7 +262,7 @@ fn exit_codes_by_cases() {
         (&wrong, &["type", "list"], exit::REFUSED, "UNAUTHENTICATED"),
         (&short, &["type", "list"], exit::USAGE, "IDGEN_ADMIN_TOKEN"),
         (&none, &["type", "list"], exit::REFUSED, "/no/such/folder/admin-token"),
-        (&https, &["type", "list"], exit::USAGE, "http://HOST:PORT"),
+        (&other, &["type", "list"], exit::USAGE, "http://HOST:PORT"),
     ] {
         let outcome = run_with(arguments, variables, "");
         assert_eq!(outcome.code, code, "{arguments:?}: {outcome:?}");

@@ -202,7 +202,7 @@ pub fn verify(
     let request = Request::new(&args.id_type, Method::NextId, args.count);
     let request = Request { texts: prepared.texts, ..request };
     let request = request.with_gate_passes(prepared.gate_passes);
-    let clients = load::clients(&args.nodes, args.clients, args.wire, &request)?;
+    let clients = load::clients(&args.nodes, args.clients, &args.wire, &request)?;
     let shared = Arc::new(Shared {
         count: args.count,
         pause: Duration::from_millis(args.pause_ms),

@@ -15,9 +15,18 @@ const ADDR: Setting = Setting {
     key: "compat.addr",
     flag: Some("compat-addr"),
     env: "IDGEN_COMPAT_ADDR",
-    kind: Kind::OwnAddress,
+    kind: Kind::Address { default: "off" },
     meaning: "Where the routes of other systems listen, without TLS and without the admin API; \
-              if not set, they are served on `http.addr`, within its limits",
+              if this and `compat.tls_addr` are off, they are served on `http.addr` and \
+              `http.tls_addr`, within their limits",
+};
+
+const TLS_ADDR: Setting = Setting {
+    key: "compat.tls_addr",
+    flag: Some("compat-tls"),
+    env: "IDGEN_COMPAT_TLS",
+    kind: Kind::Address { default: "off" },
+    meaning: "The same with TLS, and with `http.tls_client_auth` (docs/tls.md)",
 };
 
 const MAX_CONNECTIONS: Setting = Setting {
@@ -73,13 +82,15 @@ const S0_OPEN: Setting = Setting {
 };
 
 pub(super) const SETTINGS: &[&Setting] =
-    &[&ADDR, &MAX_CONNECTIONS, &LEAF, &TINYID, &TINYID_TOKENS, &S0, &S0_OPEN];
+    &[&ADDR, &TLS_ADDR, &MAX_CONNECTIONS, &LEAF, &TINYID, &TINYID_TOKENS, &S0, &S0_OPEN];
 
 /// Settings of the routes of other systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompatSettings {
-    /// Where they listen, if not beside the admin API.
+    /// Where they listen without TLS, if not beside the admin API.
     pub addr: Option<SocketAddr>,
+    /// Where they listen with TLS, likewise.
+    pub tls_addr: Option<SocketAddr>,
     /// Most connections at once there.
     pub max_connections: usize,
     /// Whether the routes of Leaf are served.
@@ -100,7 +111,8 @@ impl CompatSettings {
         let [leaf, tinyid, tinyid_tokens, s0, s0_open] =
             [&LEAF, &TINYID, &TINYID_TOKENS, &S0, &S0_OPEN].map(&mut is_on);
         let settings = CompatSettings {
-            addr: reader.own_address(&ADDR),
+            addr: reader.address(&ADDR),
+            tls_addr: reader.address(&TLS_ADDR),
             max_connections: reader.integer(&MAX_CONNECTIONS) as usize,
             leaf,
             tinyid,
@@ -108,13 +120,18 @@ impl CompatSettings {
             s0,
             s0_open,
         };
-        if settings.addr.is_some() && !settings.is_any() {
+        if settings.is_apart() && !settings.is_any() {
             reader.problem(
-                "compat.addr is given, but no routes are: set compat.leaf, compat.tinyid or \
+                "compat.addr or compat.tls_addr is given, but no routes are: set compat.leaf, compat.tinyid or \
                  compat.s0 to on",
             );
         }
         settings
+    }
+
+    /// Whether they have a port of their own.
+    pub fn is_apart(&self) -> bool {
+        self.addr.is_some() || self.tls_addr.is_some()
     }
 
     /// Whether any of the routes is served.

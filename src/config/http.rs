@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::reader::Reader;
 use super::setting::{Kind, Setting};
+use super::tls::ClientAuth;
 use super::token::Secret;
 
 const ADDR: Setting = Setting {
@@ -12,6 +13,23 @@ const ADDR: Setting = Setting {
     env: "IDGEN_HTTP",
     kind: Kind::Address { default: "127.0.0.1:5980" },
     meaning: "Where health, metrics and the admin API listen, without TLS",
+};
+
+const TLS_ADDR: Setting = Setting {
+    key: "http.tls_addr",
+    flag: Some("http-tls"),
+    env: "IDGEN_HTTP_TLS",
+    kind: Kind::Address { default: "off" },
+    meaning: "Where health, metrics and the admin API listen with TLS (docs/tls.md)",
+};
+
+const TLS_CLIENT_AUTH: Setting = Setting {
+    key: "http.tls_client_auth",
+    flag: Some("http-tls-client-auth"),
+    env: "IDGEN_HTTP_TLS_CLIENT_AUTH",
+    kind: Kind::Choice { default: "off", choices: ClientAuth::CHOICES },
+    meaning: "Whether clients of `http.tls_addr` may or must show a certificate that \
+              `tls.client_ca_file` signed; probes and browsers, too",
 };
 
 const MAX_CONNECTIONS: Setting = Setting {
@@ -44,35 +62,63 @@ const SECURE_COOKIES: Setting = Setting {
     flag: Some("http-secure-cookies"),
     env: "IDGEN_HTTP_SECURE_COOKIES",
     kind: Kind::Choice { default: "auto", choices: &["auto", "always", "never"] },
-    meaning: "Whether browsers may send the cookie of a session over TLS only: `always` behind a \
-              proxy with TLS; `auto` is `never` as long as this side speaks no TLS itself",
+    meaning: "Whether browsers may send the cookie of a session over TLS only: `auto` is yes at \
+              `http.tls_addr` and no at `http.addr`; `always` is for a proxy with TLS before \
+              `http.addr`",
 };
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&ADDR, &MAX_CONNECTIONS, &ADMIN_TOKEN, &ADMIN_TOKEN_FILE, &SECURE_COOKIES];
+pub(super) const SETTINGS: &[&Setting] = &[
+    &ADDR,
+    &TLS_ADDR,
+    &TLS_CLIENT_AUTH,
+    &MAX_CONNECTIONS,
+    &ADMIN_TOKEN,
+    &ADMIN_TOKEN_FILE,
+    &SECURE_COOKIES,
+];
+
+/// Over what browsers may send the cookie of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecureCookies {
+    /// Over what it was given.
+    Auto,
+    /// Over TLS only.
+    Always,
+    /// Over anything.
+    Never,
+}
 
 /// Settings of the HTTP side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpSettings {
-    /// Where it listens.
-    pub addr: SocketAddr,
+    /// Where it listens without TLS, if it does.
+    pub addr: Option<SocketAddr>,
+    /// Where it listens with TLS, if it does.
+    pub tls_addr: Option<SocketAddr>,
+    /// Whether clients with TLS show a certificate.
+    pub tls_client_auth: ClientAuth,
     /// Most connections at once.
     pub max_connections: usize,
     /// The token of the admin API, if one was given; see
     /// [`token::resolve`](super::token::resolve) for what holds otherwise.
     pub admin_token: Option<Secret>,
-    /// Whether browsers may send the cookie of a session over TLS only.
-    pub secure_cookies: bool,
+    /// Over what browsers may send the cookie of a session.
+    pub secure_cookies: SecureCookies,
 }
 
 impl HttpSettings {
     pub(super) fn read(reader: &mut Reader) -> Self {
         HttpSettings {
             addr: reader.address(&ADDR),
+            tls_addr: reader.address(&TLS_ADDR),
+            tls_client_auth: ClientAuth::read(reader, &TLS_CLIENT_AUTH),
             max_connections: reader.integer(&MAX_CONNECTIONS) as usize,
             admin_token: read_token(reader),
-            // `auto` is for the day on which this side speaks TLS.
-            secure_cookies: reader.choice(&SECURE_COOKIES) == "always",
+            secure_cookies: match reader.choice(&SECURE_COOKIES) {
+                "always" => SecureCookies::Always,
+                "never" => SecureCookies::Never,
+                _ => SecureCookies::Auto,
+            },
         }
     }
 }

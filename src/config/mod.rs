@@ -18,6 +18,7 @@ mod refill;
 mod setting;
 mod store;
 mod thrift;
+mod tls;
 pub mod token;
 mod traces;
 
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use compat::CompatSettings;
-pub use http::HttpSettings;
+pub use http::{HttpSettings, SecureCookies};
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use node::NodeSettings;
 pub use problem::{ConfigErrors, Problem};
@@ -35,6 +36,7 @@ pub use refill::RefillSettings;
 pub use setting::{Kind, Setting};
 pub use store::StoreSettings;
 pub use thrift::ThriftSettings;
+pub use tls::{ClientAuth, TlsSettings};
 pub use token::Secret;
 pub use traces::TraceSettings;
 
@@ -44,6 +46,10 @@ use reader::Reader;
 pub const CONFIG_VARIABLE: &str = "IDGEN_CONFIG";
 /// The variable with the address of the admin API, for client commands.
 pub const URL_VARIABLE: &str = "IDGEN_URL";
+
+/// The variables with the files of TLS, for client commands: the authorities that may have
+/// signed the certificate of a node, and the client's own certificate and key.
+pub const CLIENT_TLS_VARIABLES: [&str; 3] = ["IDGEN_CA_FILE", "IDGEN_CERT", "IDGEN_KEY"];
 
 /// Everything that a node is told from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +62,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// The routes of other systems.
     pub compat: CompatSettings,
+    /// TLS of both, if one of them speaks it.
+    pub tls: Option<TlsSettings>,
     /// The range store.
     pub store: StoreSettings,
     /// Redis, as far as it is not in the range store.
@@ -75,13 +83,16 @@ impl Settings {
     pub fn load(layers: Layers) -> Result<Settings, ConfigErrors> {
         let mut reader = Reader::new(layers, &all_settings());
         let thrift = ThriftSettings::read(&mut reader);
+        let http = HttpSettings::read(&mut reader);
+        let compat = CompatSettings::read(&mut reader);
         let settings = Settings {
             data: store::read_data(&mut reader),
-            http: HttpSettings::read(&mut reader),
-            compat: CompatSettings::read(&mut reader),
+            compat,
+            tls: TlsSettings::read(&mut reader, &thrift, &http, &compat),
+            http,
             store: StoreSettings::read(&mut reader),
             redis: RedisSettings::read(&mut reader),
-            node: NodeSettings::read(&mut reader, thrift.addr.port()),
+            node: NodeSettings::read(&mut reader, thrift.port()),
             refill: RefillSettings::read(&mut reader),
             log: LogSettings::read(&mut reader),
             traces: TraceSettings::read(&mut reader),
@@ -111,6 +122,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         thrift::SETTINGS,
         http::SETTINGS,
         compat::SETTINGS,
+        tls::SETTINGS,
         redis::SETTINGS,
         node::SETTINGS,
         refill::SETTINGS,

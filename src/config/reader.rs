@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use super::problem::{ConfigErrors, Problem, Source, suggestion};
 use super::setting::{Kind, Setting};
-use super::{CONFIG_VARIABLE, Secret, URL_VARIABLE};
+use super::{CLIENT_TLS_VARIABLES, CONFIG_VARIABLE, Secret, URL_VARIABLE};
 
 /// What a configuration is read from.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,14 @@ pub struct Layers {
     pub environment: Vec<(OsString, OsString)>,
     /// The file from `--config`; else `IDGEN_CONFIG` names it.
     pub config: Option<PathBuf>,
+}
+
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    // The one host name that everybody tries, and that means the same everywhere.
+    match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse().ok(),
+        None => text.parse().ok(),
+    }
 }
 
 /// Reads settings and remembers problems.
@@ -55,7 +63,10 @@ impl Reader {
     }
 
     fn read_variables(&mut self, environment: Vec<(OsString, OsString)>, known: &[&Setting]) {
-        let names = || known.iter().map(|s| s.env).chain([CONFIG_VARIABLE, URL_VARIABLE]);
+        let names = || {
+            let others = [CONFIG_VARIABLE, URL_VARIABLE].into_iter().chain(CLIENT_TLS_VARIABLES);
+            known.iter().map(|s| s.env).chain(others)
+        };
         let mut environment = environment;
         environment.sort();
         for (name, value) in environment {
@@ -190,18 +201,17 @@ impl Reader {
         std::time::Duration::from_millis(self.integer(setting))
     }
 
-    /// A [`Kind::Address`].
-    pub(super) fn address(&mut self, setting: &Setting) -> SocketAddr {
+    /// A [`Kind::Address`]; `None` for off.
+    pub(super) fn address(&mut self, setting: &Setting) -> Option<SocketAddr> {
         let Kind::Address { default } = setting.kind else {
             unreachable!("{} is no address", setting.key)
         };
-        self.parsed(setting, parse_address)
-            .unwrap_or_else(|| default.parse().expect("a default is an address"))
-    }
-
-    /// A [`Kind::OwnAddress`], if it is given.
-    pub(super) fn own_address(&mut self, setting: &Setting) -> Option<SocketAddr> {
-        self.parsed(setting, parse_address)
+        let parse = |text: &str| match text {
+            "off" => Some(None),
+            text => parse_address(text).map(Some),
+        };
+        self.parsed(setting, parse)
+            .unwrap_or_else(|| parse(default).expect("a default is an address or off"))
     }
 
     /// A [`Kind::Folder`].
@@ -293,13 +303,5 @@ impl Reader {
     /// The verdict.
     pub(super) fn finish(self) -> Result<(), ConfigErrors> {
         if self.problems.is_empty() { Ok(()) } else { Err(ConfigErrors(self.problems)) }
-    }
-}
-
-fn parse_address(text: &str) -> Option<SocketAddr> {
-    // The one host name that everybody tries, and that means the same everywhere.
-    match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}").parse().ok(),
-        None => text.parse().ok(),
     }
 }

@@ -29,13 +29,11 @@ pub enum Kind {
         /// The highest.
         high: u64,
     },
-    /// An IP address and a port to listen on.
+    /// An IP address and a port to listen on, or `off`.
     Address {
         /// When it is not given.
         default: &'static str,
     },
-    /// The same, for what does not listen unless it is given.
-    OwnAddress,
     /// A folder, made where it is missing.
     Folder {
         /// When it is not given.
@@ -81,8 +79,8 @@ impl Setting {
     pub fn limit(&self) -> String {
         match &self.kind {
             Kind::Integer { low, high, .. } => format!("an integer from {low} to {high}"),
-            Kind::Address { .. } | Kind::OwnAddress => {
-                "an IP address and a port, such as 127.0.0.1:5900 or [::]:5900".to_owned()
+            Kind::Address { .. } => {
+                "an IP address and a port, such as 127.0.0.1:5900 or [::]:5900, or off".to_owned()
             }
             Kind::Folder { .. } => "the path of a folder".to_owned(),
             Kind::File => "the path of a readable file".to_owned(),
@@ -103,9 +101,7 @@ impl Setting {
             | Kind::Folder { default }
             | Kind::Choice { default, .. }
             | Kind::Word { default, .. } => (*default).to_owned(),
-            Kind::OwnAddress | Kind::File | Kind::Url { .. } | Kind::Secret { .. } => {
-                "not set".to_owned()
-            }
+            Kind::File | Kind::Url { .. } | Kind::Secret { .. } => "not set".to_owned(),
         }
     }
 

@@ -53,8 +53,8 @@ fn problems(layers: Layers) -> Vec<String> {
 #[test]
 fn the_defaults_are_the_documented_ones() {
     let settings = Settings::load(Layers::default()).unwrap();
-    assert_eq!(settings.thrift.addr.to_string(), "127.0.0.1:5900");
-    assert_eq!(settings.http.addr.to_string(), "127.0.0.1:5980");
+    assert_eq!(settings.thrift.addr.unwrap().to_string(), "127.0.0.1:5900");
+    assert_eq!(settings.http.addr.unwrap().to_string(), "127.0.0.1:5980");
     assert_eq!(settings.data, Path::new("./idgen-data"));
     assert_eq!(settings.store.mysql, None);
     assert_eq!(settings.node.deadline, Duration::from_millis(1_500));
@@ -89,7 +89,7 @@ fn a_flag_beats_a_variable_beats_the_file() {
         None,
     ))
     .unwrap();
-    assert_eq!(settings.thrift.addr.to_string(), "127.0.0.1:3");
+    assert_eq!(settings.thrift.addr.unwrap().to_string(), "127.0.0.1:3");
     assert_eq!(settings.thrift.max_connections, 2);
     assert_eq!(settings.node.deadline, Duration::from_millis(11));
     assert_eq!(settings.log.format, LogFormat::Json);
@@ -126,7 +126,7 @@ fn every_problem_is_reported_with_source_value_and_limit() {
             "file {shown}, key thrift.adr: there is no such setting; did you mean thrift.addr?"
         ),
         "flag --thrift: \"nowhere\" must be an IP address and a port, such as 127.0.0.1:5900 or \
-         [::]:5900"
+         [::]:5900, or off"
             .to_owned(),
         format!(
             "file {shown}, key thrift.idle_timeout_ms: \"5\" must be an integer from 1000 to \
@@ -287,4 +287,39 @@ fn the_documentation_lists_exactly_these_settings() {
     let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| `")).collect();
     let expected: Vec<String> = all_settings().iter().map(|s| s.documentation_row()).collect();
     assert_eq!(rows, expected, "docs/configuration.md should hold:\n{}", expected.join("\n"));
+}
+
+#[test]
+fn tls_settings_by_cases() {
+    let folder = Folder::new();
+    let file = folder.file("any.pem", "");
+    let file = file.to_str().unwrap();
+    let files = [("tls.cert_file", file), ("tls.key_file", file)];
+    let ca = ("tls.client_ca_file", file);
+    let tls = ("thrift.tls_addr", "127.0.0.1:5901");
+    let asks = ("thrift.tls_client_auth", "required");
+    for (flags, expected) in [
+        (vec![tls], &["need tls.cert_file", "need tls.key_file"][..]),
+        (vec![files[0], files[1]], &["nothing speaks TLS", "nothing speaks TLS"]),
+        (vec![tls, files[0], files[1], ca], &["no client is asked"]),
+        (vec![tls, files[0], files[1], asks], &["needs tls.client_ca_file"]),
+        (vec![asks, ca], &["needs thrift.tls_addr"]),
+        (vec![("http.addr", "off")], &["http.addr and http.tls_addr are both off"]),
+        (vec![("thrift.addr", "off")], &["thrift.addr and thrift.tls_addr are both off"]),
+    ] {
+        let found = problems(layers(&flags, &[], None));
+        assert_eq!(found.len(), expected.len(), "{flags:?}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.contains(expected), "{flags:?}: {found}");
+        }
+    }
+    let flags = [tls, files[0], files[1], ca, asks, ("thrift.addr", "off")];
+    let settings = Settings::load(layers(&flags, &[("IDGEN_CA_FILE", "/of/a/client")], None));
+    let settings = settings.unwrap();
+    assert_eq!(settings.thrift.addr, None);
+    assert!(settings.node.id.ends_with(":5901"), "{}", settings.node.id);
+    assert_eq!(settings.thrift.tls_client_auth, ClientAuth::Required);
+    assert_eq!(settings.http.tls_client_auth, ClientAuth::Off);
+    assert!(settings.tls.is_some());
+    assert_eq!(Settings::load(Layers::default()).unwrap().tls, None);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::setting::{Kind, Setting};
+use super::tls::ClientAuth;
 
 const ADDR: Setting = Setting {
     key: "thrift.addr",
@@ -12,8 +13,25 @@ const ADDR: Setting = Setting {
     env: "IDGEN_THRIFT",
     // The port of the original service, so that its clients find this one.
     kind: Kind::Address { default: "127.0.0.1:5900" },
-    meaning: "Where the Thrift front listens. Thrift has no authentication: listen only where \
-              every client is trusted",
+    meaning: "Where the Thrift front listens without TLS and without authentication: listen only \
+              where every client is trusted",
+};
+
+const TLS_ADDR: Setting = Setting {
+    key: "thrift.tls_addr",
+    flag: Some("thrift-tls"),
+    env: "IDGEN_THRIFT_TLS",
+    kind: Kind::Address { default: "off" },
+    meaning: "Where the Thrift front listens with TLS (docs/tls.md)",
+};
+
+const TLS_CLIENT_AUTH: Setting = Setting {
+    key: "thrift.tls_client_auth",
+    flag: Some("thrift-tls-client-auth"),
+    env: "IDGEN_THRIFT_TLS_CLIENT_AUTH",
+    kind: Kind::Choice { default: "off", choices: ClientAuth::CHOICES },
+    meaning: "Whether clients of `thrift.tls_addr` may or must show a certificate that \
+              `tls.client_ca_file` signed",
 };
 
 const MAX_FRAME_BYTES: Setting = Setting {
@@ -53,14 +71,25 @@ const MESSAGE_TIMEOUT_MS: Setting = Setting {
     meaning: "How long one message may take from its first byte to its last, in milliseconds",
 };
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&ADDR, &MAX_FRAME_BYTES, &MAX_CONNECTIONS, &IDLE_TIMEOUT_MS, &MESSAGE_TIMEOUT_MS];
+pub(super) const SETTINGS: &[&Setting] = &[
+    &ADDR,
+    &TLS_ADDR,
+    &TLS_CLIENT_AUTH,
+    &MAX_FRAME_BYTES,
+    &MAX_CONNECTIONS,
+    &IDLE_TIMEOUT_MS,
+    &MESSAGE_TIMEOUT_MS,
+];
 
 /// Settings of the Thrift front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThriftSettings {
-    /// Where it listens.
-    pub addr: SocketAddr,
+    /// Where it listens without TLS, if it does.
+    pub addr: Option<SocketAddr>,
+    /// Where it listens with TLS, if it does.
+    pub tls_addr: Option<SocketAddr>,
+    /// Whether clients with TLS show a certificate.
+    pub tls_client_auth: ClientAuth,
     /// Longest message from a client, in bytes.
     pub max_frame_bytes: usize,
     /// Most connections at once.
@@ -72,9 +101,16 @@ pub struct ThriftSettings {
 }
 
 impl ThriftSettings {
+    /// The port of its first address, for the name of the node.
+    pub(super) fn port(&self) -> u16 {
+        self.addr.or(self.tls_addr).map_or(0, |addr| addr.port())
+    }
+
     pub(super) fn read(reader: &mut Reader) -> Self {
         ThriftSettings {
             addr: reader.address(&ADDR),
+            tls_addr: reader.address(&TLS_ADDR),
+            tls_client_auth: ClientAuth::read(reader, &TLS_CLIENT_AUTH),
             max_frame_bytes: reader.integer(&MAX_FRAME_BYTES) as usize,
             max_connections: reader.integer(&MAX_CONNECTIONS) as usize,
             idle_timeout: reader.milliseconds(&IDLE_TIMEOUT_MS),

@@ -4,5 +4,6 @@
 pub mod http;
 mod spans;
 pub mod thrift;
+pub mod tls;
 
 pub use spans::trace_one_in;

@@ -8,6 +8,7 @@ mod machine;
 mod mysql;
 mod redis;
 mod redis_groups;
+mod tls;
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub enum Verdict {
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The part that was checked: `mysql`, `redis`, `machine`.
+    /// The part that was checked: `mysql`, `redis`, `tls`, `machine`.
     pub part: &'static str,
     /// What was checked.
     pub name: &'static str,
@@ -110,6 +111,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     let settings = args.settings.load(environment)?;
     let mut checks = machine::checks(&settings);
+    checks.extend(settings.tls.iter().flat_map(tls::checks));
     checks.extend(mysql::checks(&settings.store, wiring));
     // A store that cannot be asked has failed its own checks above.
     let registered = match settings.store.mysql {

@@ -6,8 +6,10 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
     TInputProtocol, TOutputProtocol,
@@ -57,6 +59,45 @@ impl Write for Wire {
     }
 }
 
+/// The same with TLS. One thread uses it; the lock is for the compiler.
+#[derive(Clone)]
+pub(super) struct TlsWire(Arc<Mutex<StreamOwned<ClientConnection, Wire>>>);
+
+impl TlsWire {
+    /// Agrees on TLS, within the time-outs of the socket.
+    pub(super) fn agree(
+        mut wire: Wire,
+        config: Arc<ClientConfig>,
+        host: ServerName<'static>,
+    ) -> io::Result<Self> {
+        let mut connection = ClientConnection::new(config, host).map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut wire)?;
+        }
+        Ok(TlsWire(Arc::new(Mutex::new(StreamOwned::new(connection, wire)))))
+    }
+
+    fn stream(&self) -> MutexGuard<'_, StreamOwned<ClientConnection, Wire>> {
+        self.0.lock().expect("no holder panics")
+    }
+}
+
+impl Read for TlsWire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream().read(buffer)
+    }
+}
+
+impl Write for TlsWire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream().flush()
+    }
+}
+
 /// The generated client, whatever its transport and protocol: one virtual call
 /// per request, instead of one per field of it.
 pub(super) trait Calls: Send {
@@ -67,7 +108,7 @@ pub(super) trait Calls: Send {
     fn describe(&mut self, id_type: &str) -> Result<TypeInfo, CallError>;
 }
 
-pub(super) fn generated_client<R, W>(input: R, output: W, args: WireArgs) -> Box<dyn Calls>
+pub(super) fn generated_client<R, W>(input: R, output: W, args: &WireArgs) -> Box<dyn Calls>
 where
     R: Read + Send + 'static,
     W: Write + Send + 'static,
@@ -241,7 +282,7 @@ mod tests {
                     };
                     let writes = Arc::new(AtomicUsize::new(0));
                     let output = Counting(Arc::clone(&writes));
-                    let mut calls = generated_client(io::empty(), output, wire);
+                    let mut calls = generated_client(io::empty(), output, &wire);
                     // As long as a name may be.
                     let name = "n".repeat(128);
                     let request = Request { texts, ..Request::new(&name, method, count) };

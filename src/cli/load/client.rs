@@ -9,10 +9,14 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::calls::{Calls, Wire, generated_client};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use super::calls::{Calls, TlsWire, Wire, generated_client};
 use super::errors::{CallError, ErrorClass};
 use super::request::{Answer, Request};
 use crate::cli::exit;
+use crate::cli::tls::TlsArgs;
 use crate::front::thrift::generated::TypeInfo;
 
 /// How messages are delimited.
@@ -36,7 +40,7 @@ pub enum Protocol {
 }
 
 /// How to talk to a node; options that all load commands share.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct WireArgs {
     /// Transport: `framed` or `unframed`.
     #[arg(long, value_enum, default_value_t)]
@@ -49,6 +53,12 @@ pub struct WireArgs {
     #[arg(long, value_name = "MS", default_value_t = 2_000,
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub timeout_ms: u64,
+    /// Speak TLS with the nodes.
+    #[arg(long)]
+    pub tls: bool,
+    /// Whom to trust, and who asks, with TLS.
+    #[command(flatten)]
+    pub files: TlsArgs,
 }
 
 impl Default for WireArgs {
@@ -57,6 +67,8 @@ impl Default for WireArgs {
             transport: Transport::default(),
             protocol: Protocol::default(),
             timeout_ms: 2_000,
+            tls: false,
+            files: TlsArgs::default(),
         }
     }
 }
@@ -113,6 +125,15 @@ impl LoadError {
 pub struct Node {
     name: String,
     addresses: Vec<SocketAddr>,
+    tls: Option<NodeTls>,
+}
+
+/// How to speak TLS with a node.
+#[derive(Clone, Debug)]
+struct NodeTls {
+    config: Arc<ClientConfig>,
+    /// What its certificate must be for.
+    host: ServerName<'static>,
 }
 
 impl Node {
@@ -133,7 +154,21 @@ impl Node {
             return Err(unreachable("the name has no address"));
         }
         let name = name.to_owned();
-        Ok(Node { name, addresses })
+        Ok(Node { name, addresses, tls: None })
+    }
+
+    /// Resolves `HOST:PORT`; with TLS, where `wire` says so.
+    pub fn with(name: &str, wire: &WireArgs) -> Result<Node, LoadError> {
+        let node = Node::resolve(name)?;
+        if !wire.tls {
+            return Ok(node);
+        }
+        let host = name.rsplit_once(':').map_or(name, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = ServerName::try_from(host)
+            .map_err(|_| LoadError::Usage(format!("--node {name:?} has no name for TLS")))?;
+        let config = wire.files.rustls().map_err(|failure| LoadError::Usage(failure.message))?;
+        Ok(Node { tls: Some(NodeTls { config, host }), ..node })
     }
 
     /// The address as it was given.
@@ -226,12 +261,21 @@ impl Client {
         if self.calls.is_some() {
             return Ok(());
         }
-        match self.open(limit) {
-            Ok(socket) => {
-                let socket = Arc::new(socket);
-                *self.socket.lock().expect("no holder panics") = Some(Arc::clone(&socket));
-                let wire = Wire(socket);
-                self.calls = Some(generated_client(wire.clone(), wire, self.wire));
+        let opened = self.open(limit).and_then(|socket| {
+            let socket = Arc::new(socket);
+            *self.socket.lock().expect("no holder panics") = Some(Arc::clone(&socket));
+            let wire = Wire(socket);
+            Ok(match &self.node.tls {
+                None => generated_client(wire.clone(), wire, &self.wire),
+                Some(tls) => {
+                    let wire = TlsWire::agree(wire, tls.config.clone(), tls.host.clone())?;
+                    generated_client(wire.clone(), wire, &self.wire)
+                }
+            })
+        });
+        match opened {
+            Ok(calls) => {
+                self.calls = Some(calls);
                 Ok(())
             }
             Err(error) => {

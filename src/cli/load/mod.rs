@@ -53,11 +53,11 @@ pub use texts::TextLog;
 ///
 /// # Errors
 /// [`LoadError::Usage`] when there are more nodes than clients or than can be
-/// told apart; else what [`Node::resolve`] and [`Client::probe`] refuse.
+/// told apart; else what [`Node::with`] and [`Client::probe`] refuse.
 pub fn clients(
     nodes: &[String],
     count: u32,
-    wire: WireArgs,
+    wire: &WireArgs,
     request: &Request,
 ) -> Result<Vec<Client>, LoadError> {
     if nodes.len() > count as usize || nodes.len() > usize::from(u16::MAX) {
@@ -69,15 +69,15 @@ pub fn clients(
     let _ = rlimit::increase_nofile_limit(u64::from(count) * 2 + 256);
     let mut probed = Vec::new();
     for (index, name) in nodes.iter().enumerate() {
-        let node = Arc::new(Node::resolve(name)?);
-        Client::new(Arc::clone(&node), index as u16, wire, request.clone()).probe()?;
+        let node = Arc::new(Node::with(name, wire)?);
+        Client::new(Arc::clone(&node), index as u16, wire.clone(), request.clone()).probe()?;
         probed.push(node);
     }
     Ok((0..count as usize)
         .map(|i| {
             let index = i % probed.len();
             let node = Arc::clone(&probed[index]);
-            Client::new(node, index as u16, wire, request.clone()).at_turn(i)
+            Client::new(node, index as u16, wire.clone(), request.clone()).at_turn(i)
         })
         .collect())
 }
@@ -85,12 +85,12 @@ pub fn clients(
 /// What the node called `name` says of `id_type`.
 ///
 /// # Errors
-/// What [`Node::resolve`] refuses; [`LoadError::Refused`] and
+/// What [`Node::with`] refuses; [`LoadError::Refused`] and
 /// [`LoadError::Unreachable`], where it does not say.
-pub fn describe(name: &str, wire: WireArgs, id_type: &str) -> Result<TypeInfo, LoadError> {
-    let node = Arc::new(Node::resolve(name)?);
+pub fn describe(name: &str, wire: &WireArgs, id_type: &str) -> Result<TypeInfo, LoadError> {
+    let node = Arc::new(Node::with(name, wire)?);
     let request = Request::new(id_type, Method::NextId, 1);
-    let mut client = Client::new(Arc::clone(&node), 0, wire, request);
+    let mut client = Client::new(Arc::clone(&node), 0, wire.clone(), request);
     client.describe().map_err(|error| LoadError::of(&node, error))
 }
 

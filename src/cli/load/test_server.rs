@@ -183,7 +183,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         shared.sockets.lock().unwrap().push(clone);
         let shared = Arc::clone(shared);
         std::thread::spawn(move || {
-            let (mut input, mut output) = protocols(&socket, shared.wire);
+            let (mut input, mut output) = protocols(&socket, &shared.wire);
             while answer(&shared, &mut *input, &mut *output).is_ok() {}
             let _ = socket.shutdown(Shutdown::Both);
         });
@@ -192,7 +192,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 
 type Protocols = (Box<dyn TInputProtocol + Send>, Box<dyn TOutputProtocol + Send>);
 
-fn protocols(socket: &TcpStream, wire: WireArgs) -> Protocols {
+fn protocols(socket: &TcpStream, wire: &WireArgs) -> Protocols {
     let input = BufReader::new(socket.try_clone().unwrap());
     let output = BufWriter::new(socket.try_clone().unwrap());
     match (wire.transport, wire.protocol) {

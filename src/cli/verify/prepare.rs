@@ -42,13 +42,16 @@ pub(super) fn create(
 ) -> Result<(), Failure> {
     let Some(mode) = &args.create.mode else { return Ok(()) };
     let failure = |error: LoadError| Failure::new(error.exit_code(), error);
-    match load::describe(&args.nodes[0], args.wire, &args.id_type) {
+    match load::describe(&args.nodes[0], &args.wire, &args.id_type) {
         Ok(_) => return Ok(()),
         Err(LoadError::Refused { error, .. }) if error.kind == "UNKNOWN_TYPE" => {}
         Err(error) => return Err(failure(error)),
     }
     let CreateArgs { url, data, .. } = args.create.clone();
-    let client = Client::new(&ClientArgs { url, data, json: false }, environment)?;
+    let client = Client::new(
+        &ClientArgs { url, data, tls: args.wire.files.clone(), json: false },
+        environment,
+    )?;
     let mut body = serde_json::json!({ "name": args.id_type, "mode": mode });
     if let Some(options) = &args.create.options {
         body["options"] = serde_json::from_str(options)
@@ -56,12 +59,12 @@ pub(super) fn create(
     }
     client.post::<serde_json::Value>("/types", Some(&body))?;
     for node in &args.nodes {
-        wait_until_served(node, args.wire, &args.id_type).map_err(failure)?;
+        wait_until_served(node, &args.wire, &args.id_type).map_err(failure)?;
     }
     Ok(())
 }
 
-fn wait_until_served(node: &str, wire: WireArgs, id_type: &str) -> Result<(), LoadError> {
+fn wait_until_served(node: &str, wire: &WireArgs, id_type: &str) -> Result<(), LoadError> {
     let deadline = load::now() + UNTIL_SERVED;
     loop {
         match load::describe(node, wire, id_type) {
@@ -99,7 +102,7 @@ pub(super) fn prepare(args: &VerifyArgs) -> Result<Prepared, LoadError> {
     let infos: Vec<TypeInfo> = args
         .nodes
         .iter()
-        .map(|node| load::describe(node, args.wire, &args.id_type))
+        .map(|node| load::describe(node, &args.wire, &args.id_type))
         .collect::<Result<_, _>>()?;
     let info = infos.first().ok_or_else(|| usage("--node is missing".to_owned()))?;
     for (node, other) in args.nodes.iter().zip(&infos) {
@@ -182,7 +185,7 @@ pub(super) fn within_a_cycle(
     let after = args
         .nodes
         .iter()
-        .find_map(|node| load::describe(node, args.wire, &args.id_type).ok())
+        .find_map(|node| load::describe(node, &args.wire, &args.id_type).ok())
         .and_then(|info| info.next_id)
         .ok_or("no node tells how far the type has come")?;
     let used = after.saturating_sub(prepared.next_id).saturating_add(prepared.at_hand);

@@ -653,7 +653,7 @@ impl Server {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let http = HttpConfig {
-                    addr: "127.0.0.1:0".parse().unwrap(),
+                    addr: Some("127.0.0.1:0".parse().unwrap()),
                     max_connections,
                     drain: Duration::from_millis(200),
                 };

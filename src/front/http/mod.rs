@@ -1,6 +1,6 @@
 //! The HTTP side: health, metrics and the admin API.
 //!
-//! One HTTP/1.1 server on one port, with nothing that can wait or grow without
+//! One HTTP/1.1 server on one port, and one more with TLS, with nothing that can wait or grow without
 //! bound: connections, headers, bodies, requests and the life of a connection
 //! each have a limit. `/healthz`, `/readyz`, `/metrics` and the files of the admin
 //! page are open; under `/api/v1` each operation needs a role (`operations`), but for a
@@ -46,11 +46,13 @@ use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use prometheus::Registry;
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::front::tls::{PeerIdentity, Secured, TlsPort};
 use crate::service::admin::AdminApi;
 use crate::service::live::api::LiveApi;
 use auth::Peer;
@@ -83,17 +85,28 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// How the HTTP side is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// Where it listens; port 0 takes a free one.
-    pub addr: SocketAddr,
+    /// Where it listens without TLS, if at all; port 0 takes a free one.
+    pub addr: Option<SocketAddr>,
     /// Most connections at once, at least 1. A further one is answered 503.
     pub max_connections: usize,
     /// How long the end waits for requests in flight.
     pub drain: Duration,
 }
 
-/// What the connections of a port have in common.
+/// How the HTTP side listens with TLS.
+#[derive(Clone, Debug)]
+pub struct HttpTls {
+    /// Where; port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// With what.
+    pub port: Arc<TlsPort>,
+    /// Whether browsers may send the cookie that they get there over TLS only.
+    pub secure_cookies: bool,
+}
+
+/// What the connections of a listener have in common.
 #[derive(Clone)]
-struct Port {
+struct Served {
     router: axum::Router,
     /// How long a connection may live.
     age: Duration,
@@ -103,27 +116,53 @@ struct Port {
 /// The HTTP side, listening but not yet answering.
 #[derive(Debug)]
 pub struct BoundHttp {
-    listener: TcpListener,
+    plain: Option<TcpListener>,
+    tls: Option<(TcpListener, HttpTls)>,
     config: HttpConfig,
 }
 
 /// Listens on `config.addr`. The error names the address.
 pub async fn bind(config: HttpConfig) -> io::Result<BoundHttp> {
-    let listener = TcpListener::bind(config.addr).await.map_err(|error| {
-        let text = format!("cannot listen for HTTP on {}: {error}", config.addr);
+    bind_with_tls(config, None).await
+}
+
+/// The same with a port for TLS, too.
+pub async fn bind_with_tls(config: HttpConfig, tls: Option<HttpTls>) -> io::Result<BoundHttp> {
+    let plain = match config.addr {
+        Some(addr) => Some(listen(addr).await?),
+        None => None,
+    };
+    let tls = match tls {
+        Some(tls) => Some((listen(tls.addr).await?, tls)),
+        None => None,
+    };
+    Ok(BoundHttp { plain, tls, config })
+}
+
+async fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(addr).await.map_err(|error| {
+        let text = format!("cannot listen for HTTP on {addr}: {error}");
         io::Error::new(error.kind(), text)
     })?;
     // Connections inherit these.
     let socket = SockRef::from(&listener);
     socket.set_recv_buffer_size(SOCKET_BYTES)?;
     socket.set_send_buffer_size(SOCKET_BYTES)?;
-    Ok(BoundHttp { listener, config })
+    Ok(listener)
 }
 
 impl BoundHttp {
-    /// Where it listens, with the real port.
+    /// Where it listens, with the real port: without TLS, if it does.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        match (&self.plain, &self.tls) {
+            (Some(listener), _) | (None, Some((listener, _))) => listener.local_addr(),
+            (None, None) => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// Where it listens with TLS, with the real port, if it does.
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.tls.as_ref()?.0.local_addr().ok()
     }
 
     /// Answers until `shutdown` becomes true or its sender is gone. Then it
@@ -139,8 +178,13 @@ impl BoundHttp {
         compat: Option<Compat>,
         shutdown: watch::Receiver<bool>,
     ) {
-        let router = routes::router(api, registry, access, compat, shutdown.clone());
-        self.run(Port { router, age: CONNECTION_AGE, stop: shutdown }).await;
+        let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
+        let stop = shutdown.clone();
+        let router = move |access| {
+            let (api, registry, compat) = (api.clone(), registry.clone(), compat.clone());
+            routes::router(api, registry, access, compat, streams.clone(), stop.clone())
+        };
+        self.run(router, access, CONNECTION_AGE, shutdown).await;
     }
 
     /// The same with the routes of other systems, and health, alone.
@@ -151,12 +195,25 @@ impl BoundHttp {
         compat: Compat,
         shutdown: watch::Receiver<bool>,
     ) {
-        let router = compat::alone(api, access, compat);
-        self.run(Port { router, age: COMPAT_AGE, stop: shutdown }).await;
+        let router = move |access| compat::alone(api.clone(), access, compat.clone());
+        self.run(router, access, COMPAT_AGE, shutdown).await;
     }
 
-    async fn run(self, port: Port) {
-        let mut stop = port.stop.clone();
+    async fn run(
+        self,
+        router: impl Fn(Access) -> axum::Router,
+        access: Access,
+        age: Duration,
+        shutdown: watch::Receiver<bool>,
+    ) {
+        let mut stop = shutdown.clone();
+        let served = |access| Served { router: router(access), age, stop: shutdown.clone() };
+        // The same with TLS, but for the cookie.
+        let tls = self.tls.as_ref().map(|(_, tls)| {
+            let access = Access { secure_cookies: tls.secure_cookies, ..access.clone() };
+            (served(access), tls.port.clone())
+        });
+        let plain = served(access);
         let permits = Arc::new(Semaphore::new(self.config.max_connections));
         let mut connections = JoinSet::new();
         loop {
@@ -164,12 +221,22 @@ impl BoundHttp {
                 biased;
                 () = stopped(&mut stop) => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = self.listener.accept() => match accepted {
+                (accepted, is_tls) = accept(&self.plain, &self.tls) => match accepted {
                     Ok((stream, peer)) => match permits.clone().try_acquire_owned() {
                         Ok(permit) => {
-                            let peer = Peer(peer.ip());
-                            connections.spawn(connection(stream, peer, port.clone(), permit));
+                            match tls.as_ref().filter(|_| is_tls) {
+                                Some((served, port)) => {
+                                    let (served, port) = (served.clone(), port.clone());
+                                    connections.spawn(secured(stream, peer, port, served, permit))
+                                }
+                                None => {
+                                    let peer = (Peer(peer.ip()), None);
+                                    connections.spawn(connection(stream, peer, plain.clone(), permit))
+                                }
+                            };
                         }
+                        // With TLS there is nothing to say before the handshake.
+                        Err(_) if is_tls => {}
                         Err(_) => refuse(&stream),
                     },
                     Err(error) => {
@@ -181,7 +248,7 @@ impl BoundHttp {
                 },
             }
         }
-        drop(self.listener);
+        drop((self.plain, self.tls));
         let all = async { while connections.join_next().await.is_some() {} };
         if timeout(self.config.drain, all).await.is_err() {
             connections.shutdown().await;
@@ -194,12 +261,53 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
     let _ = shutdown.wait_for(|stop| *stop).await;
 }
 
-/// One connection from its first byte to its end.
-async fn connection(stream: TcpStream, peer: Peer, port: Port, _permit: OwnedSemaphorePermit) {
-    let Port { router, age, mut stop } = port;
+/// The next connection, and whether it is one with TLS. None of both goes first.
+async fn accept(
+    plain: &Option<TcpListener>,
+    tls: &Option<(TcpListener, HttpTls)>,
+) -> (io::Result<(TcpStream, SocketAddr)>, bool) {
+    let on = async |listener: Option<&TcpListener>| match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    };
+    tokio::select! {
+        accepted = on(plain.as_ref()) => (accepted, false),
+        accepted = on(tls.as_ref().map(|(listener, _)| listener)) => (accepted, true),
+    }
+}
+
+/// One connection with TLS from its handshake to its end.
+async fn secured(
+    stream: TcpStream,
+    peer: SocketAddr,
+    port: Arc<TlsPort>,
+    mut served: Served,
+    permit: OwnedSemaphorePermit,
+) {
+    let secured = tokio::select! {
+        biased;
+        secured = port.handshake(stream, peer) => secured,
+        () = stopped(&mut served.stop) => None,
+    };
+    if let Some(Secured { stream, identity }) = secured {
+        connection(stream, (Peer(peer.ip()), identity), served, permit).await;
+    }
+}
+
+/// One connection from its first byte to its end. What is known of the peer goes with
+/// every request.
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    (peer, identity): (Peer, Option<PeerIdentity>),
+    Served { router, age, mut stop }: Served,
+    _permit: OwnedSemaphorePermit,
+) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
+        if let Some(identity) = &identity {
+            request.extensions_mut().insert(identity.clone());
+        }
         router.call(request)
     });
     let connection = http1::Builder::new()

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep};
 
 /// Fails with `TimedOut` where nothing could be written for `limit`.
-pub(super) struct Patience {
-    stream: TokioIo<TcpStream>,
+pub(super) struct Patience<S> {
+    stream: TokioIo<S>,
     limit: Duration,
     /// Runs while a write waits.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
-    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+impl<S> Patience<S> {
+    pub(super) fn new(stream: S, limit: Duration) -> Self {
         Patience { stream: TokioIo::new(stream), limit, blocked: None }
     }
 
@@ -39,7 +39,7 @@ impl Patience {
     }
 }
 
-impl Read for Patience {
+impl<S: AsyncRead + Unpin> Read for Patience<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl Read for Patience {
     }
 }
 
-impl Write for Patience {
+impl<S: AsyncWrite + Unpin> Write for Patience<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -73,10 +73,12 @@ impl Write for Patience {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.in_time(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.in_time(context, shut)
     }
 }

@@ -94,10 +94,10 @@ pub(super) fn router<A: AdminApi + LiveApi>(
     registry: Registry,
     access: Access,
     compat: Option<Compat>,
+    streams: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 ) -> Router {
     let foreign = compat.and_then(|foreign| compat::router(api.clone(), access.clone(), foreign));
-    let streams = Arc::new(Semaphore::new(live::MAX_STREAMS));
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
     let document = Bytes::from(openapi::document(&operations).to_string());

@@ -411,7 +411,7 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let api = Arc::new(fake::Fake::default());
     let config = HttpConfig {
-        addr: "127.0.0.1:0".parse().unwrap(),
+        addr: Some("127.0.0.1:0".parse().unwrap()),
         max_connections: 4,
         drain: Duration::ZERO,
     };
@@ -450,7 +450,7 @@ async fn a_request_that_hangs_ends_by_its_deadline() {
 async fn a_client_that_takes_nothing_is_cut() {
     use tokio::io::AsyncWriteExt;
     let config = HttpConfig {
-        addr: "127.0.0.1:0".parse().unwrap(),
+        addr: Some("127.0.0.1:0".parse().unwrap()),
         max_connections: 4,
         drain: Duration::ZERO,
     };
@@ -486,7 +486,7 @@ async fn a_client_that_takes_nothing_is_cut() {
 async fn a_stop_does_not_wait_for_idle_connections() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let config = HttpConfig {
-        addr: "127.0.0.1:0".parse().unwrap(),
+        addr: Some("127.0.0.1:0".parse().unwrap()),
         max_connections: 4,
         drain: Duration::from_secs(3_600),
     };

@@ -17,7 +17,8 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,11 +26,13 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use thrift::ApplicationErrorKind;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
-use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
+use tokio_rustls::server::TlsStream;
 
+use crate::front::tls::{self, PeerIdentity, TlsPort};
 use crate::service::api::IdApi;
 
 use super::ahead::{self, Begun, State};
@@ -104,12 +107,79 @@ impl From<std::io::Error> for End {
     }
 }
 
-/// Serves `stream` to its end.
-pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
+/// What a connection is made of.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+    /// How much it may hold of what was written and the peer does not take, in bytes, in
+    /// the memory of this process.
+    const HELD_BYTES: usize;
+
+    /// Reads what has arrived. Asks the kernel itself, as the runtime may not have noticed
+    /// it yet; `WouldBlock` where there is nothing.
+    fn read_now(&mut self, chunk: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Stream for TcpStream {
+    const HELD_BYTES: usize = 0;
+
+    fn read_now(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        (&*SockRef::from(&*self)).read(chunk)
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    const HELD_BYTES: usize = tls::HELD_BYTES;
+
+    fn read_now(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        let (tcp, tls) = self.get_mut();
+        let socket = SockRef::from(&*tcp);
+        loop {
+            match tls.reader().read(chunk) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            if tls.read_tls(&mut &*socket)? == 0 {
+                return Ok(0);
+            }
+            let read = tls.process_new_packets();
+            read.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        }
+    }
+}
+
+/// Agrees on TLS, then serves the connection to its end. At a stop, a peer that is not
+/// done with the handshake soon is left.
+pub(super) async fn run_tls<A: IdApi>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    port: Arc<TlsPort>,
+    shared: Arc<Shared<A>>,
+) {
+    let mut stop = shared.stop.clone();
+    let stopped = async {
+        let _ = stop.wait_for(|stop| *stop).await;
+        sleep(LINGER).await;
+    };
+    let secured = tokio::select! {
+        biased;
+        secured = port.handshake(stream, peer) => secured,
+        () = stopped => None,
+    };
+    if let Some(secured) = secured {
+        run(secured.stream, secured.identity, shared).await;
+    }
+}
+
+/// Serves `stream` to its end. `caller` is who is at the other end, if that is known.
+pub(super) async fn run<A: IdApi, S: Stream>(
+    stream: S,
+    caller: Option<PeerIdentity>,
+    shared: Arc<Shared<A>>,
+) {
     let _open = Held::new(&shared.metrics.open);
     let now = Instant::now();
     let mut connection = Connection {
         stream,
+        caller,
         output: Vec::new(),
         shared: &shared,
         hold: Hold::of(&shared.buffers),
@@ -125,8 +195,10 @@ pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
     }
 }
 
-struct Connection<'a, A> {
-    stream: TcpStream,
+struct Connection<'a, A, S> {
+    stream: S,
+    /// Who is at the other end, as a certificate said that was verified.
+    caller: Option<PeerIdentity>,
     /// Replies that are not written yet.
     output: Vec<u8>,
     shared: &'a Shared<A>,
@@ -142,7 +214,7 @@ struct Connection<'a, A> {
     replied: Option<Instant>,
 }
 
-impl<'a, A: IdApi> Connection<'a, A> {
+impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
     /// Until the node stops (`Ok`), or the connection ends otherwise.
     async fn serve(&mut self) -> Result<(), End> {
         let config = &self.shared.config;
@@ -449,7 +521,8 @@ impl<'a, A: IdApi> Connection<'a, A> {
     ) -> Result<(), End> {
         let to = ReplyTo { dialect, strict: header.strict, name, seqid: header.seqid };
         reply::append(&mut self.output, &to, answer).map_err(|error| {
-            tracing::error!(%error, method = name, "a reply could not be written");
+            let caller = self.caller.as_ref().map_or("", |caller| &caller.name);
+            tracing::error!(%error, method = name, caller, "a reply could not be written");
             End::Close
         })
     }
@@ -468,12 +541,17 @@ impl<'a, A: IdApi> Connection<'a, A> {
         if self.output.is_empty() {
             return Ok(());
         }
-        let mut write = pin!(self.stream.write_all(&self.output));
+        let mut write = pin!(async {
+            self.stream.write_all(&self.output).await?;
+            // TLS may still hold some of it.
+            self.stream.flush().await
+        });
         // Nearly always the kernel takes it at once, and no timer is made.
         let result = match poll_once(write.as_mut()).await {
             Some(result) => result,
             None => {
-                if !self.hold.set(self.input_bytes + self.begun_bytes + self.output.capacity()) {
+                let held = self.input_bytes + self.begun_bytes + self.output.capacity();
+                if !self.hold.set(held + S::HELD_BYTES) {
                     return Err(End::Refused(Refused::Memory));
                 }
                 let mut write = pin!(timeout(self.shared.config.message_timeout, write));
@@ -495,15 +573,11 @@ impl<'a, A: IdApi> Connection<'a, A> {
     }
 
     /// At a stop, takes over what the kernel has received already.
-    ///
-    /// The runtime may not have noticed those bytes yet, and would then say
-    /// that there are none; so the kernel is asked directly.
     fn read_the_rest(&mut self, input: &mut Input) -> Result<(), End> {
-        let socket = SockRef::from(&self.stream);
         let mut chunk = vec![0; 16 * 1024];
         let mut total = 0;
         while total < LAST_BYTES {
-            match (&*socket).read(&mut chunk) {
+            match self.stream.read_now(&mut chunk) {
                 Ok(0) => break,
                 Ok(count) => {
                     total += count;
@@ -519,7 +593,8 @@ impl<'a, A: IdApi> Connection<'a, A> {
 
     /// Closes the writing side, and waits a little for the peer to do the same.
     async fn close(&mut self) {
-        if self.stream.shutdown().await.is_err() {
+        // TLS has something to say at the end, which the peer may not take.
+        if !matches!(timeout(LINGER, self.stream.shutdown()).await, Ok(Ok(()))) {
             return;
         }
         // Nothing was written lately: nothing can get lost.

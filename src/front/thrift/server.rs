@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::front::tls::TlsPort;
 use crate::service::api::IdApi;
 
 use super::buffers::Buffers;
@@ -33,8 +34,8 @@ const SOCKET_BYTES: usize = 64 * 1024;
 /// The limits of a Thrift port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThriftConfig {
-    /// Where to listen. Port 0 takes a free one.
-    pub addr: SocketAddr,
+    /// Where to listen without TLS, if at all. Port 0 takes a free one.
+    pub addr: Option<SocketAddr>,
     /// Longest message in bytes, 1 KiB to below 16 MiB.
     pub max_frame_bytes: usize,
     /// Most connections at a time, at least 1. One more is closed at once.
@@ -64,16 +65,7 @@ impl ThriftConfig {
 
     /// The defaults, on `addr`.
     pub fn new(addr: SocketAddr) -> Self {
-        ThriftConfig {
-            addr,
-            max_frame_bytes: 64 * 1024,
-            max_connections: 10_000,
-            idle_timeout: Duration::from_secs(600),
-            message_timeout: Duration::from_secs(10),
-            buffer_bytes: 256 * 1024 * 1024,
-            long_order_bytes: 512 * 1024 * 1024,
-            drain: Duration::from_secs(5),
-        }
+        ThriftConfig { addr: Some(addr), ..Self::default() }
     }
 
     /// Checks the limits; the message names the setting.
@@ -101,6 +93,22 @@ impl ThriftConfig {
     }
 }
 
+impl Default for ThriftConfig {
+    /// The default limits, and no address.
+    fn default() -> Self {
+        ThriftConfig {
+            addr: None,
+            max_frame_bytes: 64 * 1024,
+            max_connections: 10_000,
+            idle_timeout: Duration::from_secs(600),
+            message_timeout: Duration::from_secs(10),
+            buffer_bytes: 256 * 1024 * 1024,
+            long_order_bytes: 512 * 1024 * 1024,
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
@@ -108,10 +116,14 @@ pub struct Served {
     pub cut: usize,
 }
 
-/// A bound port that is not served yet.
+/// Where to listen with TLS; port 0 takes a free one.
+pub type TlsAddr = (SocketAddr, Arc<TlsPort>);
+
+/// Bound ports that are not served yet.
 #[derive(Debug)]
 pub struct ThriftServer {
-    listener: TcpListener,
+    plain: Option<TcpListener>,
+    tls: Option<(TcpListener, Arc<TlsPort>)>,
     addr: SocketAddr,
     config: ThriftConfig,
 }
@@ -121,20 +133,35 @@ impl ThriftServer {
     /// the port cannot be had. Clients that connect wait until
     /// [`serve`](Self::serve) runs.
     pub async fn bind(config: ThriftConfig) -> io::Result<Self> {
-        config.validate().map_err(|message| io::Error::new(ErrorKind::InvalidInput, message))?;
-        let listener = TcpListener::bind(config.addr).await?;
-        let addr = listener.local_addr()?;
-        // Connections inherit these. Else the kernel would let the buffers of each
-        // grow to several MB, where a peer fills them and does not read.
-        let socket = SockRef::from(&listener);
-        socket.set_recv_buffer_size(SOCKET_BYTES)?;
-        socket.set_send_buffer_size(SOCKET_BYTES)?;
-        Ok(ThriftServer { listener, addr, config })
+        Self::bind_with_tls(config, None).await
     }
 
-    /// Where it listens, with the port that was taken.
+    /// The same with a port for TLS, too; one of both must be there.
+    pub async fn bind_with_tls(config: ThriftConfig, tls: Option<TlsAddr>) -> io::Result<Self> {
+        let invalid = |message: String| io::Error::new(ErrorKind::InvalidInput, message);
+        config.validate().map_err(invalid)?;
+        let plain = match config.addr {
+            Some(addr) => Some(listen(addr).await?),
+            None => None,
+        };
+        let tls = match tls {
+            Some((addr, port)) => Some((listen(addr).await?, port)),
+            None => None,
+        };
+        let first = plain.as_ref().or(tls.as_ref().map(|(listener, _)| listener));
+        let first = first.ok_or_else(|| invalid("there is no address".to_owned()))?;
+        let addr = first.local_addr()?;
+        Ok(ThriftServer { plain, tls, addr, config })
+    }
+
+    /// Where it listens, with the port that was taken: without TLS, if it does.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where it listens with TLS, with the port that was taken, if it does.
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.tls.as_ref()?.0.local_addr().ok()
     }
 
     /// Serves until `shutdown` turns true or its sender is dropped, then
@@ -166,15 +193,21 @@ impl ThriftServer {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(ended) = connections.join_next() => note_end(&shared.metrics, ended),
-                accepted = accept(&self.listener, pause) => match accepted {
-                    Ok(stream) => {
+                accepted = accept(&self.plain, &self.tls, pause) => match accepted {
+                    Ok((stream, tls)) => {
                         pause = None;
                         if connections.len() >= shared.config.max_connections {
                             shared.metrics.refused(Refused::Limit);
                             continue;
                         }
                         shared.metrics.accepted.inc();
-                        connections.spawn(connection::run(stream, Arc::clone(&shared)));
+                        let shared = Arc::clone(&shared);
+                        match tls {
+                            None => connections.spawn(connection::run(stream, None, shared)),
+                            Some((peer, port)) => {
+                                connections.spawn(connection::run_tls(stream, peer, port, shared))
+                            }
+                        };
                     }
                     Err(error) => {
                         shared.metrics.refused(Refused::Accept);
@@ -186,23 +219,52 @@ impl ThriftServer {
                 },
             }
         }
-        drop(self.listener);
+        drop((self.plain, self.tls));
         drain(connections, &shared.metrics, shared.config.drain).await
     }
 }
 
-/// The next connection, not before `pause` if the last attempt failed.
-async fn accept(listener: &TcpListener, pause: Option<Instant>) -> io::Result<TcpStream> {
+async fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{addr}: {e}"));
+    let listener = TcpListener::bind(addr).await.map_err(named)?;
+    // Connections inherit these. Else the kernel would let the buffers of each
+    // grow to several MB, where a peer fills them and does not read.
+    let socket = SockRef::from(&listener);
+    socket.set_recv_buffer_size(SOCKET_BYTES)?;
+    socket.set_send_buffer_size(SOCKET_BYTES)?;
+    Ok(listener)
+}
+
+/// The next connection, and who is there where TLS is to be agreed upon. Not before
+/// `pause` if the last attempt failed.
+async fn accept(
+    plain: &Option<TcpListener>,
+    tls: &Option<(TcpListener, Arc<TlsPort>)>,
+    pause: Option<Instant>,
+) -> io::Result<(TcpStream, Option<TlsAddr>)> {
     if let Some(pause) = pause {
         sleep_until(pause).await;
     }
+    let on_plain = async || match plain {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    };
+    let on_tls = async || match tls {
+        Some((listener, port)) => (listener.accept().await, port),
+        None => std::future::pending().await,
+    };
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        // None of both goes first: a flood on one must not close the other.
+        let (accepted, port) = tokio::select! {
+            accepted = on_plain() => (accepted, None),
+            (accepted, port) = on_tls() => (accepted, Some(port)),
+        };
+        match accepted {
+            Ok((stream, peer)) => {
                 // Replies are written whole, so waiting for more bytes to send
                 // with them (Nagle) only costs time. Not worth a connection.
                 let _ = stream.set_nodelay(true);
-                return Ok(stream);
+                return Ok((stream, port.map(|port| (peer, Arc::clone(port)))));
             }
             // The peer was gone before its turn came; says nothing of us.
             Err(error)
