@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use idgen::front::thrift::generated::TIdGenServiceSyncClient;
 use support::node::{Cluster, Node, Verify, data_folder, exclusive, idgen};
 use support::redis::RedisServer;
-use support::thrift_client::client;
+use support::thrift_client::{Client, client};
 
 #[test]
 fn three_nodes_are_unique_and_ordered() {
