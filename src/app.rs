@@ -145,6 +145,7 @@ async fn run(settings: Settings) -> Result<(), Failure> {
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
     let built = build(&settings).await?;
+    built.access.control.register(&registry).map_err(failed)?;
     let service =
         Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
     let counted = thrift_metrics.clone();
@@ -232,7 +233,9 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
     }
     let http_addr = http.local_addr().map_err(Failure::failed)?;
     let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock))
-        .map_err(failure)?;
+        .map_err(failure)?
+        .require_tokens(settings.clients.tokens_required);
+    let control = Arc::new(control);
     let setup = control.make_setup().await.map_err(failure)?;
     let banner = banner(settings, thrift.local_addr(), http_addr, &access, setup.as_deref());
     Ok(Built {
@@ -260,10 +263,10 @@ async fn build(settings: &Settings) -> Result<Built, Failure> {
                 AdminAccess::Token { token, .. } => AdminToken::Token(token.reveal().to_owned()),
                 AdminAccess::Closed(how) => AdminToken::Closed(how.to_owned()),
             },
-            control: Arc::new(control),
+            control: control.clone(),
             secure_cookies: settings.http.secure_cookies,
         },
-        thrift,
+        thrift: thrift.guarded_by(control),
         http,
         banner,
     })

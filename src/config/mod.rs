@@ -7,6 +7,7 @@
 //! every bad value at once, with where it came from and its limit. A secret is
 //! never part of a report.
 
+mod clients;
 mod http;
 mod log;
 mod node;
@@ -22,6 +23,7 @@ pub mod token;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use clients::ClientsSettings;
 pub use http::HttpSettings;
 pub use log::{LogFormat, LogLevel, LogSettings};
 pub use node::NodeSettings;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// The range store.
     pub store: StoreSettings,
+    /// Programs that take ids.
+    pub clients: ClientsSettings,
     /// Redis, as far as it is not in the range store.
     pub redis: RedisSettings,
     /// The node itself.
@@ -71,6 +75,7 @@ impl Settings {
             data: store::read_data(&mut reader),
             http: HttpSettings::read(&mut reader),
             store: StoreSettings::read(&mut reader),
+            clients: ClientsSettings::read(&mut reader),
             redis: RedisSettings::read(&mut reader),
             node: NodeSettings::read(&mut reader, thrift.addr.port()),
             refill: RefillSettings::read(&mut reader),
@@ -100,6 +105,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         store::SETTINGS,
         thrift::SETTINGS,
         http::SETTINGS,
+        clients::SETTINGS,
         redis::SETTINGS,
         node::SETTINGS,
         refill::SETTINGS,

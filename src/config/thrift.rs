@@ -12,8 +12,8 @@ const ADDR: Setting = Setting {
     env: "IDGEN_THRIFT",
     // The port of the original service, so that its clients find this one.
     kind: Kind::Address { default: "127.0.0.1:5900" },
-    meaning: "Where the Thrift front listens. Thrift has no authentication: listen only where \
-              every client is trusted",
+    meaning: "Where the Thrift front listens. Unless `clients.tokens` is `required`, listen only \
+              where every client is trusted",
 };
 
 const MAX_FRAME_BYTES: Setting = Setting {

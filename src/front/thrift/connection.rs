@@ -18,6 +18,7 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,13 +31,17 @@ use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
+use crate::domain::Error;
+use crate::service::access::AccessControl;
 use crate::service::api::IdApi;
 
 use super::ahead::{self, Begun, State};
 use super::buffers::{Buffers, Hold};
+use super::calling::CallerOf;
 use super::calls;
 use super::long_orders::LongOrders;
 use super::messages::{Cursor, Input, Next};
+use super::method::Method;
 use super::metrics::{Held, Refused, ThriftMetrics};
 use super::reply::{self, Answer, ReplyTo};
 use super::request::{ONEWAY, Request};
@@ -74,6 +79,8 @@ const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
 /// What all connections of a server share.
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
+    /// Who may call, where somebody asks.
+    pub(super) access: Option<Arc<AccessControl>>,
     pub(super) metrics: Arc<ThriftMetrics>,
     pub(super) config: ThriftConfig,
     pub(super) long_orders: LongOrders,
@@ -108,8 +115,10 @@ impl From<std::io::Error> for End {
 pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
     let _open = Held::new(&shared.metrics.open);
     let now = Instant::now();
+    let peer = stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
     let mut connection = Connection {
         stream,
+        caller: CallerOf::new(shared.access.as_ref(), peer),
         output: Vec::new(),
         shared: &shared,
         hold: Hold::of(&shared.buffers),
@@ -127,6 +136,8 @@ pub(super) async fn run<A: IdApi>(stream: TcpStream, shared: Arc<Shared<A>>) {
 
 struct Connection<'a, A> {
     stream: TcpStream,
+    /// Who calls.
+    caller: CallerOf<'a>,
     /// Replies that are not written yet.
     output: Vec<u8>,
     shared: &'a Shared<A>,
@@ -276,6 +287,19 @@ impl<'a, A: IdApi> Connection<'a, A> {
         };
         let began = self.now;
         shared.metrics.request(method);
+        if method == Method::Authenticate {
+            self.flush().await?;
+            // Boxed: rare and large, it would make every connection larger.
+            let result = Box::pin(self.caller.authenticate(request)).await;
+            return self.authenticated(result, request, dialect, began);
+        }
+        let who = match self.caller.known(method, &request, began) {
+            Some(who) => who,
+            None => {
+                self.flush().await?;
+                Box::pin(self.caller.find(method, &request, began)).await
+            }
+        };
         let share = match shared.long_orders.share(method, &request) {
             0 => Some(None),
             share => self.share(share).await?.map(Some),
@@ -285,7 +309,8 @@ impl<'a, A: IdApi> Connection<'a, A> {
             Some(_) => {
                 let _in_flight = Held::new(&shared.metrics.in_flight);
                 let draining = || shared.is_stopping();
-                let call = calls::call(method, request, &*shared.api, &shared.metrics, draining);
+                let (api, metrics) = (&*shared.api, &shared.metrics);
+                let call = calls::call(method, request, &who, api, metrics, draining);
                 let mut call = pin!(call);
                 match poll_once(call.as_mut()).await {
                     Some(answer) => answer,
@@ -311,6 +336,23 @@ impl<'a, A: IdApi> Connection<'a, A> {
         self.finish(behind).await
     }
 
+    /// Appends the reply of authenticate, which began at `began`.
+    fn authenticated(
+        &mut self,
+        result: Result<(), Error>,
+        request: Request<'_>,
+        dialect: Dialect,
+        began: Instant,
+    ) -> Result<(), End> {
+        self.now = Instant::now();
+        let answer = calls::authenticated(result, &self.shared.metrics);
+        self.shared.metrics.answered(Method::Authenticate, self.now - began);
+        match request.is_oneway() {
+            true => Ok(()),
+            false => self.append(dialect, request.header, Method::Authenticate.name(), answer),
+        }
+    }
+
     /// Begins the calls at `cursor` that may begin before their turn, as far as they
     /// are there and the memory allows.
     async fn begin_behind<'b>(
@@ -328,6 +370,7 @@ impl<'a, A: IdApi> Connection<'a, A> {
             let Some(method) = request.method().ok().filter(|m| ahead::may_begin(*m)) else {
                 break;
             };
+            let Some(who) = self.caller.known(method, &request, self.now) else { break };
             if !self.hold.set(self.held() + ahead::CALL_BYTES) {
                 break;
             }
@@ -337,7 +380,7 @@ impl<'a, A: IdApi> Connection<'a, A> {
             let mut call = Box::pin(async move {
                 let _in_flight = Held::new(&shared.metrics.in_flight);
                 let draining = || shared.is_stopping();
-                calls::call(method, request, &*shared.api, &shared.metrics, draining).await
+                calls::call(method, request, &who, &*shared.api, &shared.metrics, draining).await
             });
             let state = match poll_once(call.as_mut()).await {
                 Some(answer) => State::Ready(answer),

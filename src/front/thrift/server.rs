@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::service::access::AccessControl;
 use crate::service::api::IdApi;
 
 use super::buffers::Buffers;
@@ -109,11 +110,11 @@ pub struct Served {
 }
 
 /// A bound port that is not served yet.
-#[derive(Debug)]
 pub struct ThriftServer {
     listener: TcpListener,
     addr: SocketAddr,
     config: ThriftConfig,
+    access: Option<Arc<AccessControl>>,
 }
 
 impl ThriftServer {
@@ -129,7 +130,13 @@ impl ThriftServer {
         let socket = SockRef::from(&listener);
         socket.set_recv_buffer_size(SOCKET_BYTES)?;
         socket.set_send_buffer_size(SOCKET_BYTES)?;
-        Ok(ThriftServer { listener, addr, config })
+        Ok(ThriftServer { listener, addr, config, access: None })
+    }
+
+    /// Asks `access` who calls, and what they may take. Without, nobody asks.
+    pub fn guarded_by(mut self, access: Arc<AccessControl>) -> Self {
+        self.access = Some(access);
+        self
     }
 
     /// Where it listens, with the port that was taken.
@@ -152,6 +159,7 @@ impl ThriftServer {
         let buffers = Buffers::new(self.config.buffer_bytes);
         let shared = Arc::new(Shared {
             api,
+            access: self.access,
             metrics,
             config: self.config,
             long_orders,
