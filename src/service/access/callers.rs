@@ -347,8 +347,8 @@ impl AccessControl {
         registry.register(Box::new(callers.refused.clone()))
     }
 
-    /// What callers took on this node since it started, by name; those that came in the
-    /// last days or hold a connection.
+    /// What callers took on this node since it started, by name. Who made no call about
+    /// ids is not among them, nor who was forgotten for others.
     pub fn callers(&self) -> Vec<CallerUse> {
         let known = self.callers.known.lock().expect("no one panics while holding it");
         let of = |caller: &Arc<KnownCaller>| CallerUse {
@@ -364,6 +364,7 @@ impl AccessControl {
                 .collect(),
         };
         let mut all: Vec<_> = known.callers.values().map(of).collect();
+        all.retain(|of| of.calls > 0 || of.refused.iter().any(|(_, count)| *count > 0));
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all.dedup_by(|a, b| a.name == b.name);
         all
