@@ -207,7 +207,10 @@ async fn a_caller_in_use_is_looked_up_beside_its_calls() {
     advance(Duration::from_millis(600)).await;
     here.end(CredentialKind::Token, &token.id, None, "test").await.unwrap();
     assert_eq!(refused(&there, Some(&away), "order", ONE).await, "", "this one asks");
+    let mut turns = 0;
     while refused(&there, Some(&away), "order", ONE).await.is_empty() {
+        assert!(turns < 1_000, "it was not looked up");
+        turns += 1;
         tokio::task::yield_now().await;
     }
     assert!(Instant::now() - there.base() < Duration::from_secs(1), "no time had to pass");
