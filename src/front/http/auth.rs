@@ -223,7 +223,8 @@ async fn check(
         .into()
     };
     let role = who.role();
-    if !role.includes(needed) && !(for_callers && role == Role::Issue) {
+    let may = role.includes(needed) || for_callers && role == Role::Issue;
+    if !may {
         let or = if needed == Role::Issue { " or operate" } else { "" };
         let message = format!("this needs the role {needed}{or}; who asks has the role {role}");
         return Err(denied(Refusal::Role, message));
