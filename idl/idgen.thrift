@@ -36,6 +36,12 @@
  * numbers are refused. A strict type with on_redis_loss = segment is as a segment
  * type for as long as its Redis instance is out of reach.
  *
+ * A node may be told to hand out ids to callers with an API token only. Then call
+ * authenticate first on every connection; a client that only knows the original
+ * methods gives the token as `caller`. Without a right to the type a call fails with
+ * PERMISSION_DENIED, and beyond the caller's quota with QUOTA_EXCEEDED (`res` 553).
+ * echo, nodeStatus and authenticate need no token.
+ *
  * Names of types follow the rule [A-Za-z0-9][A-Za-z0-9_.:-]{0,127}.
  * Every text is UTF-8. A message may have at most 64 KiB, unless the node is
  * configured otherwise.
@@ -119,7 +125,8 @@ exception IdGenException {
    * Stable name of the failure. Decide on this, never on the message:
    * UNKNOWN_TYPE, UNKNOWN_INSTANCE, RETIRED, INVALID_ARGUMENT, ALREADY_EXISTS,
    * CONFLICT, EXHAUSTED, UNAVAILABLE, DEADLINE, OVERLOADED, PERMISSION_DENIED,
-   * CLOCK_BACKWARDS, INTERNAL. Treat a name that is not listed here as INTERNAL.
+   * QUOTA_EXCEEDED, CLOCK_BACKWARDS, INTERNAL. Treat a name that is not listed here
+   * as INTERNAL.
    */
   1: string code
   /** What went wrong and what to do, for a person. */
@@ -340,7 +347,8 @@ service IdGenService {
    * The next id of a type. Original interface.
    *
    * RES_BAD_PARAMETER for an empty, missing or illegal idName; RES_INNER_ERROR
-   * for an unknown type and everything else. `caller` is free text and may be empty.
+   * for an unknown type and everything else. `caller` is free text and may be empty;
+   * one that begins with idg_ is an API token, and counts for this call alone.
    */
   ResLong getId(1: string caller, 2: string idName)
 
@@ -453,4 +461,16 @@ service IdGenService {
    * Uses up no id.
    */
   DecodedId decodeId(1: string idType, 2: string id) throws (1: IdGenException error)
+
+  /**
+   * Says who calls on this connection, by an API token: from here on the calls of
+   * the connection are those of this caller, until the next authenticate.
+   * PERMISSION_DENIED for a token that is not valid, UNAVAILABLE where the node does
+   * not know it and cannot look it up; then the calls that follow are nobody's.
+   *
+   * Once per connection, before the calls. A token that is revoked or expires later
+   * lets no call pass any more, within a second: those fail with PERMISSION_DENIED.
+   * An empty text is INVALID_ARGUMENT.
+   */
+  void authenticate(1: string token) throws (1: IdGenException error)
 }

@@ -165,6 +165,7 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let tls = load_tls(&settings, &registry)?;
 
     let built = build(&settings, tls.as_deref()).await?;
+    built.access.control.register(&registry).map_err(failed)?;
     let stop_pause = settings.node.stop_pause;
     let service =
         Service::start(built.config, built.ports, service_metrics).await.map_err(failure)?;
@@ -333,7 +334,9 @@ async fn build(settings: &Settings, tls: Option<&Tls>) -> Result<Built, Failure>
         register_default(&*store, &factory, url).await?;
     }
     let control = AccessControl::new(accounts, Arc::new(SystemEntropy), Arc::new(SystemClock))
-        .map_err(failure)?;
+        .map_err(failure)?
+        .require_tokens(settings.clients.tokens_required);
+    let control = Arc::new(control);
     let setup = control.make_setup().await.map_err(failure)?;
     let mut addresses =
         listed(["thrift  ", "thrift  TLS on "], thrift.local_addr(), thrift.tls_addr());
@@ -369,10 +372,10 @@ async fn build(settings: &Settings, tls: Option<&Tls>) -> Result<Built, Failure>
                 AdminAccess::Token { token, .. } => AdminToken::Token(token.reveal().to_owned()),
                 AdminAccess::Closed(how) => AdminToken::Closed(how.to_owned()),
             },
-            control: Arc::new(control),
+            control: control.clone(),
             secure_cookies: cookies == SecureCookies::Always,
         },
-        thrift,
+        thrift: thrift.guarded_by(control),
         http,
         compat,
         banner,

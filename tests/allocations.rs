@@ -16,9 +16,11 @@ use idgen::adapters::embedded::EmbeddedStore;
 use idgen::adapters::memory::MemoryDispatcher;
 use idgen::adapters::mysql::MysqlImportSource;
 use idgen::adapters::system::{SystemClock, SystemEntropy};
+use idgen::domain::access::Role;
 use idgen::domain::{Error, InstanceRecord, Mode, TypeName, TypeSpec};
 use idgen::front::thrift::{ThriftConfig, ThriftMetrics, ThriftServer};
 use idgen::ports::{Dispatcher, DispatcherFactory, RangeStore};
+use idgen::service::access::{AccessControl, TokenSpec};
 use idgen::service::{Ports, Service, ServiceConfig, ServiceMetrics};
 use prometheus::Registry;
 use support::TempFolder;
@@ -48,6 +50,8 @@ struct Node {
     _frozen: std::sync::mpsc::Sender<()>,
     runtime: Runtime,
     addr: SocketAddr,
+    /// Of a token for the type.
+    token: String,
     _stop: watch::Sender<bool>,
     _folder: TempFolder,
 }
@@ -77,7 +81,7 @@ impl Node {
 
         let folder = TempFolder::new("allocations");
         let (stop, stopped) = watch::channel(false);
-        let addr = runtime.block_on(async {
+        let (addr, token) = runtime.block_on(async {
             let store = Arc::new(EmbeddedStore::open(folder.path()).unwrap());
             let mut spec = TypeSpec::new(TypeName::parse("order").unwrap());
             spec.mode = mode;
@@ -97,6 +101,18 @@ impl Node {
                 site: None,
                 store_kind: "embedded",
             };
+            let clock = Arc::new(SystemClock);
+            let access = AccessControl::new(store.clone(), Arc::new(SystemEntropy), clock);
+            let access = Arc::new(access.unwrap());
+            let spec = TokenSpec {
+                name: "shop".to_owned(),
+                role: Role::Issue,
+                types: vec!["other".to_owned(), "ord*".to_owned()],
+                quota: Some(1_000_000_000),
+                certificate: false,
+                expires_ms: None,
+            };
+            let (_, token) = access.add_token(spec, None, "test").await.unwrap();
             let ports = Ports {
                 workers: store.clone(),
                 store,
@@ -110,18 +126,18 @@ impl Node {
             let thrift_metrics = Arc::new(ThriftMetrics::register(&registry).unwrap());
             let service = Arc::new(Service::start(config, ports, service_metrics).await.unwrap());
             let config = ThriftConfig::new((Ipv4Addr::LOCALHOST, 0).into());
-            let server = ThriftServer::bind(config).await.unwrap();
+            let server = ThriftServer::bind(config).await.unwrap().guarded_by(access);
             let addr = server.local_addr();
             tokio::spawn(server.serve(service, thrift_metrics, stopped));
-            addr
+            (addr, token)
         });
-        Node { _frozen: frozen, runtime, addr, _stop: stop, _folder: folder }
+        Node { _frozen: frozen, runtime, addr, token, _stop: stop, _folder: folder }
     }
 
     /// Allocations during `COUNTED` calls as `speak` tells, after a warm-up. All of
     /// them brought ids, which the last ones before and after prove.
     fn count(&self, speak: Speak) -> u64 {
-        let mut client = self.runtime.block_on(Client::connect(self.addr, speak));
+        let mut client = self.runtime.block_on(Client::connect(self.addr, speak, &self.token));
         self.block_on(client.calls(WARM_UP));
         self.block_on(settle());
         let before = client.last_id();
@@ -155,12 +171,15 @@ struct Speak {
     compact: bool,
     /// Calls in one write.
     pipelined: usize,
+    /// Whether it says who calls: once, or with each call where the method is getId.
+    authenticated: bool,
 }
 
 /// The usual way: framed, binary, one call at a time.
-const USUAL: Speak = Speak { method: "nextId", framed: true, compact: false, pipelined: 1 };
+const USUAL: Speak =
+    Speak { method: "nextId", framed: true, compact: false, pipelined: 1, authenticated: false };
 
-const WAYS: [Speak; 7] = [
+const WAYS: [Speak; 11] = [
     USUAL,
     Speak { pipelined: 32, ..USUAL },
     Speak { compact: true, ..USUAL },
@@ -168,6 +187,10 @@ const WAYS: [Speak; 7] = [
     Speak { framed: false, compact: true, pipelined: 32, ..USUAL },
     Speak { method: "getId", ..USUAL },
     Speak { method: "getId", compact: true, pipelined: 32, ..USUAL },
+    Speak { authenticated: true, ..USUAL },
+    Speak { authenticated: true, pipelined: 32, compact: true, ..USUAL },
+    Speak { authenticated: true, method: "getId", ..USUAL },
+    Speak { authenticated: true, method: "getId", pipelined: 32, ..USUAL },
 ];
 
 /// Prepared bytes, and room for their answers, which are always equally long.
@@ -180,10 +203,22 @@ struct Client {
 
 impl Client {
     /// Makes the first call.
-    async fn connect(addr: SocketAddr, speak: Speak) -> Client {
+    async fn connect(addr: SocketAddr, speak: Speak, token: &str) -> Client {
         let mut stream = TcpStream::connect(addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let request = speak.request();
+        let token = speak.authenticated.then_some(token);
+        if let Some(token) = token.filter(|_| speak.method != "getId") {
+            stream.write_all(&speak.request("authenticate", &[(1, token)])).await.unwrap();
+            let mut reply = vec![0; 1_024];
+            let length = stream.read(&mut reply).await.unwrap();
+            assert!(length > 0 && length < 50, "{speak:?}: {:?}", &reply[..length]);
+        }
+        // The type stands behind the name of the caller.
+        let request = match (speak.method, token) {
+            ("getId", Some(token)) => speak.request("getId", &[(1, token), (2, "order")]),
+            ("getId", None) => speak.request("getId", &[(2, "order")]),
+            (method, _) => speak.request(method, &[(1, "order")]),
+        };
         stream.write_all(&request).await.unwrap();
         // A reply is written at once, so that it arrives at once.
         let mut reply = vec![0; 1_024];
@@ -212,32 +247,18 @@ impl Client {
 }
 
 impl Speak {
-    /// A call for an id of `order`.
-    fn request(self) -> Vec<u8> {
+    /// A call of `method` with these texts.
+    fn request(self, method: &str, texts: &[(i16, &str)]) -> Vec<u8> {
         let mut message = Vec::new();
         match self.compact {
-            true => self.write(&mut TCompactOutputProtocol::new(&mut message)),
-            false => self.write(&mut TBinaryOutputProtocol::new(&mut message, true)),
+            true => write(&mut TCompactOutputProtocol::new(&mut message), method, texts),
+            false => write(&mut TBinaryOutputProtocol::new(&mut message, true), method, texts),
         }
         let length = (message.len() as i32).to_be_bytes();
         match self.framed {
             true => [&length[..], &message].concat(),
             false => message,
         }
-    }
-
-    fn write(self, out: &mut dyn TOutputProtocol) {
-        let header = TMessageIdentifier::new(self.method, TMessageType::Call, 7);
-        out.write_message_begin(&header).unwrap();
-        out.write_struct_begin(&TStructIdentifier::new("args")).unwrap();
-        // That of getId stands behind the name of the caller.
-        let id = if self.method == "getId" { 2 } else { 1 };
-        out.write_field_begin(&TFieldIdentifier::new("idType", TType::String, id)).unwrap();
-        out.write_string("order").unwrap();
-        out.write_field_end().unwrap();
-        out.write_field_stop().unwrap();
-        out.write_struct_end().unwrap();
-        out.write_message_end().unwrap();
     }
 
     /// The id in a reply.
@@ -265,6 +286,20 @@ impl Speak {
         }
         from.read_i64().unwrap()
     }
+}
+
+fn write(out: &mut dyn TOutputProtocol, method: &str, texts: &[(i16, &str)]) {
+    let header = TMessageIdentifier::new(method, TMessageType::Call, 7);
+    out.write_message_begin(&header).unwrap();
+    out.write_struct_begin(&TStructIdentifier::new("args")).unwrap();
+    for (id, text) in texts {
+        out.write_field_begin(&TFieldIdentifier::new("text", TType::String, *id)).unwrap();
+        out.write_string(text).unwrap();
+        out.write_field_end().unwrap();
+    }
+    out.write_field_stop().unwrap();
+    out.write_struct_end().unwrap();
+    out.write_message_end().unwrap();
 }
 
 /// That calls for ids at hand allocate nothing, in whichever way they come.

@@ -134,6 +134,7 @@ const METHODS: [(&str, &[TType]); 15] = [
     ("issueStringIds", &[TType::String, TType::I32, TType::Bool, TType::String, TType::String]),
     ("leaseRange", &[TType::String, TType::I64, TType::I64]),
     ("decodeId", &[TType::String, TType::String]),
+    ("authenticate", &[TType::String]),
     ("noSuchMethod", &[TType::Double, TType::I16]),
 ];
 

@@ -1,7 +1,8 @@
 -- Keeps a session, an API token or a set-up link: of its secret the SHA-256, in
 -- hexadecimal. For nodes, which draw the secret. A session needs the version of its
 -- account, so that a password that was changed meanwhile lets nobody in; a set-up
--- link replaces the one before. What need not be kept any more is removed. Answers
+-- link replaces the one before. A token with p_certificate 1 is the name of a client's
+-- certificate, and takes the place of an ended one. What need not be kept any more is removed. Answers
 -- with the row in idgen_credentials.
 CREATE PROCEDURE idgen_add_credential(
   IN p_id VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -12,6 +13,8 @@ CREATE PROCEDURE idgen_add_credential(
   IN p_name VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_role VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_types LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN p_quota DECIMAL(20, 0),
+  IN p_certificate TINYINT,
   IN p_agent VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_address VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN p_ttl_ms DECIMAL(20, 0),
@@ -32,7 +35,12 @@ BEGIN
   THEN
     SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 45143, MESSAGE_TEXT = 'token: its id must have 1 to 64 bytes and its hash 64 hexadecimal digits';
   END IF;
-  CALL idgen_check_account(IF(p_kind = 'token', p_name, 'x'), COALESCE(p_role, ''));
+  -- The role issue is for tokens alone.
+  CALL idgen_check_account(IF(p_kind = 'token', p_name, 'x'),
+    IF(p_kind = 'token' AND p_role = 'issue', NULL, COALESCE(p_role, '')));
+  IF p_quota IS NOT NULL THEN
+    CALL idgen_check_number('quota', 45151, p_quota, 1, 1000000000);
+  END IF;
   SET v_id = p_id, v_name = IF(p_kind = 'token', p_name, '');
   IF p_account IS NOT NULL OR p_kind = 'session' THEN
     CALL idgen_check_account(p_account, NULL);
@@ -96,11 +104,13 @@ BEGIN
     DELETE FROM idgen_credential
       WHERE LEAST(COALESCE(expires_ms, revoked_ms), COALESCE(revoked_ms, expires_ms))
         + IF(kind = 'token', 2592000000, 0) <= v_now;
-    INSERT INTO idgen_credential (id, kind, secret_hash, account, name, live_name, role, types, agent, address,
-        created_by, created_ms, expires_ms)
+    DELETE FROM idgen_credential
+      WHERE secret_hash = p_secret_hash AND certificate = 1 AND live_name IS NULL;
+    INSERT INTO idgen_credential (id, kind, secret_hash, account, name, live_name, role, types, quota, certificate,
+        agent, address, created_by, created_ms, expires_ms)
       VALUES (v_id, p_kind, p_secret_hash, v_account, v_name,
-        IF(p_kind = 'token', v_name, NULL), p_role, COALESCE(p_types, '[]'), COALESCE(p_agent, ''),
-        COALESCE(p_address, ''), v_actor, v_now, v_expires);
+        IF(p_kind = 'token', v_name, NULL), p_role, COALESCE(p_types, '[]'), p_quota, COALESCE(p_certificate, 0),
+        COALESCE(p_agent, ''), COALESCE(p_address, ''), v_actor, v_now, v_expires);
 
     IF p_kind = 'session' THEN
       CALL idgen_note_access(v_now, v_actor, 'log_in', v_account, NULL,
@@ -109,7 +119,7 @@ BEGIN
     IF p_kind = 'token' THEN
       CALL idgen_note_access(v_now, v_actor, 'add_token', v_name, NULL,
         JSON_OBJECT('id', p_id, 'account', v_account, 'role', p_role, 'types', JSON_EXTRACT(COALESCE(p_types, '[]'), '$'),
-          'expires_ms', v_expires + 0));
+          'quota', p_quota + 0, 'certificate', COALESCE(p_certificate, 0) + 0, 'expires_ms', v_expires + 0));
     END IF;
     COMMIT;
   END;

@@ -29,7 +29,8 @@ BEGIN
     SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000;
     SELECT seq, kind, IF(kind = 'token', name, COALESCE(account, '?')),
         IF(kind = 'token',
-          JSON_OBJECT('id', id, 'account', account, 'role', role, 'types', JSON_EXTRACT(types, '$'), 'expires_ms', expires_ms),
+          JSON_OBJECT('id', id, 'account', account, 'role', role, 'types', JSON_EXTRACT(types, '$'),
+            'quota', quota, 'certificate', certificate + 0, 'expires_ms', expires_ms),
           JSON_OBJECT('id', id, 'address', address))
       INTO v_seq, v_kind, v_subject, v_before
       FROM idgen_credential

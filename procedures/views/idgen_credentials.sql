@@ -10,6 +10,8 @@ SELECT
   c.name AS name,
   c.role AS role,
   c.types AS types,
+  c.quota AS quota,
+  c.certificate AS certificate,
   c.agent AS agent,
   c.address AS address,
   c.created_by AS created_by,

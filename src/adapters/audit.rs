@@ -63,6 +63,8 @@ pub(super) fn credential(credential: &Credential) -> String {
             "account": credential.account,
             "role": credential.role.as_str(),
             "types": credential.types,
+            "quota": credential.quota,
+            "certificate": i64::from(credential.certificate),
             "expires_ms": credential.expires_ms,
         }),
         CredentialKind::Session | CredentialKind::Setup => json!({
@@ -73,7 +75,12 @@ pub(super) fn credential(credential: &Credential) -> String {
     .to_string()
 }
 
-/// The name in the entry of a failed login: what nobody can be called is `?`.
+/// Why a call was refused.
+pub(super) fn reason(text: &str) -> String {
+    json!({ "reason": text }).to_string()
+}
+
+/// The name in the entry of a failed login or a refused call: what nobody can be called is `?`.
 pub(super) fn failed_name(name: &str) -> &str {
     if check_name(name).is_ok() { name } else { "?" }
 }

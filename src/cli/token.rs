@@ -2,14 +2,17 @@
 
 use clap::{Args, Subcommand};
 
-use super::account::ROLES;
 use super::client::{Client, ClientArgs, encode};
 use super::exit::{Failure, REFUSED};
 use super::output::{json, pairs, table, time};
 use super::{Console, Environment};
+use crate::domain::access::MAX_QUOTA;
 use crate::front::http::access_schema::{MadeTokenJson, NewTokenJson, TokenJson};
 use crate::front::http::import_schema::{ImportedTokenJson, NewTokenImport, TokenImportJson};
 use crate::front::http::schema::ListJson;
+
+/// The roles of tokens.
+const ROLES: [&str; 4] = ["issue", "view", "operate", "administer"];
 
 /// What to do with API tokens.
 #[derive(Clone, Debug, Subcommand)]
@@ -43,6 +46,13 @@ pub struct AddArgs {
     /// given more than once
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
+    /// How many ids per second it may take on each node, and as many at once; no limit
+    /// if left out
+    #[arg(long, value_name = "IDS", value_parser = clap::value_parser!(i64).range(1..=MAX_QUOTA))]
+    quota: Option<i64>,
+    /// Make no secret: the name is that of a client's certificate. Role issue only
+    #[arg(long)]
+    certificate: bool,
     /// Let it end after so many days: 1 to 3650
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3_650))]
     days: Option<u32>,
@@ -94,7 +104,7 @@ pub fn run(
                 return Ok(json(console.out, &list.items)?);
             }
             let now_ms = now_ms();
-            let header = ["name", "role", "types", "state", "last used", "made by", "id"];
+            let header = ["name", "role", "types", "quota", "state", "last used", "made by", "id"];
             let rows = list.items.into_iter().map(|token| row(token, now_ms)).collect();
             Ok(table(console.out, &header, rows)?)
         }
@@ -105,6 +115,8 @@ pub fn run(
                 name: args.name,
                 role: args.role,
                 types: args.types,
+                quota: args.quota,
+                certificate: args.certificate,
                 expires_ms: args.days.map(life),
             };
             let made: MadeTokenJson = client.post("/tokens", Some(&body))?;
@@ -112,13 +124,18 @@ pub fn run(
                 return Ok(json(console.out, &made)?);
             }
             let expires = made.token.expires_ms.map_or("never".to_owned(), time);
+            let shown = match made.token.certificate {
+                true => ("shown", "certificate".to_owned()),
+                false => ("secret", made.secret),
+            };
             let rows = [
                 ("name", made.token.name),
                 ("role", made.token.role),
                 ("types", types_of(&made.token.types)),
+                ("quota", quota_of(made.token.quota)),
                 ("expires", expires),
                 ("id", made.token.id),
-                ("secret", made.secret),
+                shown,
             ];
             Ok(pairs(console.out, &rows)?)
         }
@@ -190,7 +207,16 @@ fn row(token: TokenJson, now_ms: i64) -> Vec<String> {
     };
     let last_used = token.last_used_ms.map_or("never".to_owned(), time);
     let types = types_of(&token.types);
-    vec![token.name, token.role, types, state, last_used, token.created_by, token.id]
+    let quota = quota_of(token.quota);
+    let role = match token.certificate {
+        true => format!("{} (certificate)", token.role),
+        false => token.role,
+    };
+    vec![token.name, role, types, quota, state, last_used, token.created_by, token.id]
+}
+
+fn quota_of(quota: Option<i64>) -> String {
+    quota.map_or("none".to_owned(), |quota| format!("{quota}/s"))
 }
 
 fn types_of(types: &[String]) -> String {

@@ -7,6 +7,7 @@
 //! every bad value at once, with where it came from and its limit. A secret is
 //! never part of a report.
 
+mod clients;
 mod compat;
 mod http;
 mod log;
@@ -25,6 +26,7 @@ mod traces;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use clients::ClientsSettings;
 pub use compat::CompatSettings;
 pub use http::{HttpSettings, SecureCookies};
 pub use log::{LogFormat, LogLevel, LogSettings};
@@ -66,6 +68,8 @@ pub struct Settings {
     pub tls: Option<TlsSettings>,
     /// The range store.
     pub store: StoreSettings,
+    /// Programs that take ids.
+    pub clients: ClientsSettings,
     /// Redis, as far as it is not in the range store.
     pub redis: RedisSettings,
     /// The node itself.
@@ -91,6 +95,7 @@ impl Settings {
             tls: TlsSettings::read(&mut reader, &thrift, &http, &compat),
             http,
             store: StoreSettings::read(&mut reader),
+            clients: ClientsSettings::read(&mut reader),
             redis: RedisSettings::read(&mut reader),
             node: NodeSettings::read(&mut reader, thrift.port()),
             refill: RefillSettings::read(&mut reader),
@@ -123,6 +128,7 @@ pub fn all_settings() -> Vec<&'static Setting> {
         http::SETTINGS,
         compat::SETTINGS,
         tls::SETTINGS,
+        clients::SETTINGS,
         redis::SETTINGS,
         node::SETTINGS,
         refill::SETTINGS,

@@ -13,8 +13,8 @@ const ADDR: Setting = Setting {
     env: "IDGEN_THRIFT",
     // The port of the original service, so that its clients find this one.
     kind: Kind::Address { default: "127.0.0.1:5900" },
-    meaning: "Where the Thrift front listens without TLS and without authentication: listen only \
-              where every client is trusted",
+    meaning: "Where the Thrift front listens without TLS. Unless `clients.tokens` is `required`, \
+              listen only where every client is trusted",
 };
 
 const TLS_ADDR: Setting = Setting {

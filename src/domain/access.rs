@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, ErrorCode};
 
-/// What somebody may do. Each role may do all that the ones before it may.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+/// What somebody may do. `operate` may do all that `issue` and `view` may, which share
+/// nothing; `administer` may do everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Take ids, and tell what an id tells; nothing else. For tokens alone.
+    Issue,
     /// Look at everything but other people's sessions, tokens and accounts.
     View,
     /// Change id types and hand out ids.
@@ -23,11 +24,30 @@ pub enum Role {
 
 impl Role {
     /// Every role, the weakest first.
-    pub const ALL: [Role; 3] = [Role::View, Role::Operate, Role::Administer];
+    pub const ALL: [Role; 4] = [Role::Issue, Role::View, Role::Operate, Role::Administer];
 
-    /// `view`, `operate` or `administer`.
+    /// Whether it may do all that `needed` may.
+    pub fn includes(self, needed: Role) -> bool {
+        match self {
+            Role::Issue | Role::View => self == needed,
+            Role::Operate => needed != Role::Administer,
+            Role::Administer => true,
+        }
+    }
+
+    /// What it may do of what `most` may; `None` for nothing.
+    pub fn within(self, most: Role) -> Option<Role> {
+        match (most.includes(self), self.includes(most)) {
+            (true, _) => Some(self),
+            (false, true) => Some(most),
+            (false, false) => None,
+        }
+    }
+
+    /// `issue`, `view`, `operate` or `administer`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Role::Issue => "issue",
             Role::View => "view",
             Role::Operate => "operate",
             Role::Administer => "administer",
@@ -40,9 +60,23 @@ impl Role {
             let shown: String = text.chars().take(32).collect();
             Error::invalid(
                 "role",
-                format!("role {shown:?} is not known: it must be view, operate or administer"),
+                format!(
+                    "role {shown:?} is not known: it must be issue, view, operate or administer"
+                ),
             )
         })
+    }
+
+    /// The role of this name, for an account: one that a person can have. The error
+    /// names the field `role`.
+    pub fn of_person(text: &str) -> Result<Role, Error> {
+        match Role::parse(text)? {
+            Role::Issue => Err(Error::invalid(
+                "role",
+                "role issue is for tokens: that of an account must be view, operate or administer",
+            )),
+            role => Ok(role),
+        }
     }
 }
 
@@ -62,6 +96,8 @@ pub const MAX_SESSIONS: usize = 20;
 pub const MAX_NAME: usize = 64;
 /// What [`check_name`] lets pass, as a regular expression.
 pub const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}$";
+/// Largest quota of a token, in ids per second.
+pub const MAX_QUOTA: i64 = 1_000_000_000;
 /// Most types, or beginnings of names of types, that a token may be limited to.
 pub const MAX_SCOPES: usize = 50;
 /// How long a revoked or expired token is still listed, in milliseconds: 30 days.
@@ -131,6 +167,15 @@ pub fn check_scopes(types: &[String]) -> Result<(), Error> {
             ))
         }
     }
+}
+
+/// Checks the quota of a token, in ids per second. The error names the field `quota`.
+pub fn check_quota(quota: i64) -> Result<(), Error> {
+    if (1..=MAX_QUOTA).contains(&quota) {
+        return Ok(());
+    }
+    let message = format!("quota {quota} is out of range: it must be from 1 to {MAX_QUOTA}");
+    Err(Error::invalid("quota", message))
 }
 
 /// Whether `types`, as a token holds them, include the type called `name`.
@@ -354,6 +399,11 @@ pub struct Credential {
     pub role: Role,
     /// What a token is limited to; see [`check_scopes`]. Empty for all types.
     pub types: Vec<String>,
+    /// How many ids per second a token may take on each node; `None` for no limit.
+    pub quota: Option<i64>,
+    /// Whether it is no secret that is shown, but a client's certificate with the name
+    /// [`name`](Self::name).
+    pub certificate: bool,
     /// The program that logged in, as it calls itself; at most 200 characters.
     pub agent: String,
     /// Where a session was begun from.
@@ -393,9 +443,24 @@ mod tests {
 
     #[test]
     fn roles_are_ordered_and_named() {
-        assert!(Role::View < Role::Operate && Role::Operate < Role::Administer);
+        use Role::{Administer, Issue, Operate, View};
+        let of = |role: Role| Role::ALL.map(|needed| role.includes(needed));
+        assert_eq!(of(Issue), [true, false, false, false]);
+        assert_eq!(of(View), [false, true, false, false]);
+        assert_eq!(of(Operate), [true, true, true, false]);
+        assert_eq!(of(Administer), [true; 4]);
+        for (role, most, left) in [
+            (Issue, Operate, Some(Issue)),
+            (Administer, Operate, Some(Operate)),
+            (Operate, View, Some(View)),
+            (Issue, View, None),
+            (View, View, Some(View)),
+        ] {
+            assert_eq!(role.within(most), left, "{role} {most}");
+        }
         for role in Role::ALL {
             assert_eq!(Role::parse(role.as_str()), Ok(role));
+            assert_eq!(Role::of_person(role.as_str()).is_ok(), role != Issue);
         }
         assert_eq!(Role::parse("root").unwrap_err().field, Some("role"));
     }

@@ -30,6 +30,8 @@ pub enum ErrorCode {
     Overloaded,
     /// The caller may not do this.
     PermissionDenied,
+    /// The caller took as many ids as it may. Try again in a moment.
+    QuotaExceeded,
     /// The clock of the node went back further than it may wait.
     ClockBackwards,
     /// A defect of the service.
@@ -38,7 +40,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, for tables and metrics.
-    pub const ALL: [ErrorCode; 13] = [
+    pub const ALL: [ErrorCode; 14] = [
         ErrorCode::UnknownType,
         ErrorCode::UnknownInstance,
         ErrorCode::Retired,
@@ -50,6 +52,7 @@ impl ErrorCode {
         ErrorCode::Deadline,
         ErrorCode::Overloaded,
         ErrorCode::PermissionDenied,
+        ErrorCode::QuotaExceeded,
         ErrorCode::ClockBackwards,
         ErrorCode::Internal,
     ];
@@ -68,6 +71,7 @@ impl ErrorCode {
             ErrorCode::Deadline => "DEADLINE",
             ErrorCode::Overloaded => "OVERLOADED",
             ErrorCode::PermissionDenied => "PERMISSION_DENIED",
+            ErrorCode::QuotaExceeded => "QUOTA_EXCEEDED",
             ErrorCode::ClockBackwards => "CLOCK_BACKWARDS",
             ErrorCode::Internal => "INTERNAL",
         }
@@ -75,7 +79,13 @@ impl ErrorCode {
 
     /// Whether the same call may succeed when it is tried again.
     pub fn is_retriable(self) -> bool {
-        matches!(self, ErrorCode::Unavailable | ErrorCode::Deadline | ErrorCode::Overloaded)
+        matches!(
+            self,
+            ErrorCode::Unavailable
+                | ErrorCode::Deadline
+                | ErrorCode::Overloaded
+                | ErrorCode::QuotaExceeded
+        )
     }
 }
 

@@ -31,6 +31,10 @@ pub struct NewCredential {
     pub role: Role,
     /// See [`Credential::types`].
     pub types: Vec<String>,
+    /// See [`Credential::quota`].
+    pub quota: Option<i64>,
+    /// See [`Credential::certificate`].
+    pub certificate: bool,
     /// See [`Credential::agent`].
     pub agent: String,
     /// See [`Credential::address`]; at most 64 characters.
@@ -50,6 +54,8 @@ impl NewCredential {
             name: self.name,
             role: self.role,
             types: self.types,
+            quota: self.quota,
+            certificate: self.certificate,
             agent: self.agent,
             address: self.address,
             created_by: actor.to_owned(),
@@ -127,7 +133,8 @@ pub trait Accounts: Send + Sync {
     ///   [`MAX_SESSIONS`](crate::domain::access::MAX_SESSIONS) end.
     /// - A token: refused with `ALREADY_EXISTS` where a live one has that name, and
     ///   with `CONFLICT` where there are
-    ///   [`MAX_TOKENS`](crate::domain::access::MAX_TOKENS) live ones.
+    ///   [`MAX_TOKENS`](crate::domain::access::MAX_TOKENS) live ones. That of a
+    ///   certificate takes the place of an ended one with the same secret.
     /// - A set-up link: replaces the one before. Refused with `CONFLICT` where there
     ///   is an account.
     async fn add_credential(
@@ -166,6 +173,16 @@ pub trait Accounts: Send + Sync {
     /// of the account called `name`, which need not exist. The caller bounds how
     /// often.
     async fn note_failed_login(&self, name: &str, address: &str) -> Result<(), StoreError>;
+
+    /// Writes into the audit log that a call from `address` of the token called `name`,
+    /// which need not exist, was refused for `reason`, at most 128 characters. The
+    /// caller bounds how often.
+    async fn note_refused_call(
+        &self,
+        name: &str,
+        address: &str,
+        reason: &str,
+    ) -> Result<(), StoreError>;
 }
 
 /// The refusal of a session for an account that is not what it was.

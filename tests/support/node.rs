@@ -277,14 +277,18 @@ impl Cluster {
 
     /// Starts a node that registers the Redis at `url`, if it is the first one.
     pub fn node_on(&self, url: &str) -> Node {
-        Node::start(&[
-            "--mysql",
-            &self.db.app.url,
-            "--redis",
-            url,
-            "--data",
-            self.folder.path().to_str().expect("UTF-8"),
-        ])
+        self.start_node(url, &[])
+    }
+
+    /// Starts a node with further arguments.
+    pub fn node_with(&self, arguments: &[&str]) -> Node {
+        self.start_node(&self.redis.url(), arguments)
+    }
+
+    fn start_node(&self, redis: &str, arguments: &[&str]) -> Node {
+        let data = self.folder.path().to_str().expect("UTF-8");
+        let usual = ["--mysql", &self.db.app.url, "--redis", redis, "--data", data];
+        Node::start(&[&usual, arguments].concat())
     }
 
     /// Asks the database as its administrator.

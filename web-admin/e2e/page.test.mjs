@@ -498,6 +498,7 @@ step('tokens for programs', async () => {
   await go('/access');
   await button('New token').click();
   await field('Name', dialog()).fill('ci');
+  await choose('Role', 'view', dialog());
   await button('Create', dialog()).click();
   await button('I have it', dialog()).waitFor();
   const [secret] = /idg_[A-Za-z0-9_-]+/.exec(await dialog().innerText());

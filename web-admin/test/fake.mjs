@@ -115,6 +115,8 @@ export function world(count = 10_000) {
         name: 'billing',
         role: 'operate',
         types: ['invoice.*'],
+        quota: 5000,
+        certificate: false,
         created_by: 'alice',
         created_ms: now - 5e9,
         expires_ms: now + 5e9,
@@ -126,6 +128,8 @@ export function world(count = 10_000) {
         name: 'old-script',
         role: 'view',
         types: [],
+        quota: null,
+        certificate: false,
         created_by: 'alice',
         created_ms: now - 7e9,
         expires_ms: null,
@@ -376,6 +380,11 @@ function answer(w, method, path, query, body, session) {
   if (a === 'overview') return ok(overview(w));
   if (a === 'series') return ok(series(query.get('span'), false));
   if (a === 'audit') return ok({ items: w.audit, more: false });
+  if (a === 'callers') {
+    const ids = Math.round((Date.now() % 1e9) * 1.2);
+    const billing = { name: 'billing', id: 1, quota: 5000, taken: ids, calls: ids, refused: {} };
+    return ok({ items: [billing], more: false });
+  }
   if (a === 'accounts' || a === 'tokens' || a === 'sessions') {
     if (a !== 'sessions' && session.role !== 'administer')
       return problem(403, 'PERMISSION_DENIED', 'this needs the role administer');
@@ -391,6 +400,8 @@ function answer(w, method, path, query, body, session) {
       const token = {
         id: 100 + w.tokens.length,
         types: [],
+        quota: null,
+        certificate: false,
         expires_ms: null,
         ...body,
         created_by: session.account,

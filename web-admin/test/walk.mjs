@@ -232,11 +232,16 @@ const WAYS = {
     await button('New token').click();
     await field('Name', dialog()).fill('ci');
     await field('For types', dialog()).fill('ci.* order');
+    await field('Quota', dialog()).fill('none');
+    await dialog().getByText('A whole number').waitFor();
+    await field('Quota', dialog()).fill('250');
     await button('Create', dialog()).click();
     await page.getByTestId('secret').getByText('idg_').waitFor();
     await button('I have it').click();
     assert.equal(await page.getByText('idg_').count(), 0);
-    assert.deepEqual(world.tokens.at(-1).types, ['ci.*', 'order']);
+    const { types, role, quota } = world.tokens.at(-1);
+    assert.deepEqual([types, role, quota], [['ci.*', 'order'], 'issue', 250]);
+    await page.getByRole('row', { name: /^ci issue ci.* order 250/ }).waitFor();
   },
 
   async 'imports after a dry run, without what was unticked'() {

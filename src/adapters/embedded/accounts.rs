@@ -17,7 +17,7 @@ use crate::ports::accounts::{
 };
 use crate::ports::{Accounts, Known, NewCredential, SessionLife, StoreError};
 
-const CREDENTIAL: &str = "id, kind, account, name, role, types, agent, address, created_by, \
+const CREDENTIAL: &str = "id, kind, account, name, role, types, quota, certificate, agent, address, created_by, \
     created_ms, expires_ms, last_used_ms, revoked_ms";
 
 /// Whether a row lets in at `?1`, as far as it alone can tell.
@@ -54,6 +54,8 @@ fn credential(row: &Row<'_>) -> rusqlite::Result<Credential> {
         name: row.get("name")?,
         role: role(&row.get::<_, String>("role")?)?,
         types: serde_json::from_str(&types).map_err(|error| conversion(error.to_string()))?,
+        quota: row.get("quota")?,
+        certificate: row.get("certificate")?,
         agent: row.get("agent")?,
         address: row.get("address")?,
         created_by: row.get("created_by")?,
@@ -152,6 +154,11 @@ fn admit(
             if count(transaction, &sql, [now_ms])? >= MAX_TOKENS {
                 return Err(StoreError::Refused(too_many("tokens", MAX_TOKENS)));
             }
+            // The secret of a certificate is always the same.
+            let ended = format!(
+                "DELETE FROM credential WHERE secret_hash = ?2 AND certificate AND NOT ({LIVE})"
+            );
+            run(&ended, &[&now_ms, &new.secret.as_str()])?;
         }
     }
     run(
@@ -288,8 +295,8 @@ impl Accounts for EmbeddedStore {
             transaction
                 .execute(
                     "INSERT INTO credential (id, kind, secret_hash, account, name, role, types, \
-                     agent, address, created_by, created_ms, expires_ms) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                     agent, address, created_by, created_ms, expires_ms, quota, certificate) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                     params![
                         kept.id,
                         kept.kind.as_str(),
@@ -303,6 +310,8 @@ impl Accounts for EmbeddedStore {
                         kept.created_by,
                         kept.created_ms,
                         kept.expires_ms,
+                        kept.quota,
+                        kept.certificate,
                     ],
                 )
                 .map_err(sqlite)?;
@@ -419,6 +428,20 @@ impl Accounts for EmbeddedStore {
         let (name, address) = (audit::failed_name(name).to_owned(), address.to_owned());
         self.write(move |transaction| {
             record(transaction, ("failed_login", &address, &name), None, None)
+        })
+        .await
+    }
+
+    async fn note_refused_call(
+        &self,
+        name: &str,
+        address: &str,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let (name, address) = (audit::failed_name(name).to_owned(), address.to_owned());
+        let after = Some(audit::reason(reason));
+        self.write(move |transaction| {
+            record(transaction, ("refused_call", &address, &name), None, after)
         })
         .await
     }

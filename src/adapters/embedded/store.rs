@@ -32,6 +32,7 @@ pub(super) const MIGRATIONS: &[(&str, &str)] = &[
     ("V3__worker_ids", include_str!("V3__worker_ids.sql")),
     ("V4__migration", include_str!("V4__migration.sql")),
     ("V5__accounts", include_str!("V5__accounts.sql")),
+    ("V6__callers", include_str!("V6__callers.sql")),
 ];
 
 /// Longest time for one call: a disk that needs longer is not well.

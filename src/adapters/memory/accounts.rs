@@ -72,7 +72,10 @@ impl Tables {
                 kept.reverse();
                 self.credentials = kept;
             }
-            CredentialKind::Token => {}
+            // The secret of a certificate is always the same.
+            CredentialKind::Token => self
+                .credentials
+                .retain(|(secret, c)| !c.certificate || *secret != new.secret || c.is_live(now_ms)),
         }
     }
 }
@@ -279,6 +282,19 @@ impl Accounts for MemoryRangeStore {
         self.pass().await?;
         let audit = Audit { action: "failed_login", actor: address, at_ms: self.now_ms() };
         self.tables().audited_access(audit, audit::failed_name(name), None, None);
+        Ok(())
+    }
+
+    async fn note_refused_call(
+        &self,
+        name: &str,
+        address: &str,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        self.pass().await?;
+        let audit = Audit { action: "refused_call", actor: address, at_ms: self.now_ms() };
+        let after = Some(audit::reason(reason));
+        self.tables().audited_access(audit, audit::failed_name(name), None, after);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ const ACCOUNTS: &str = "SELECT a.name AS name, a.role AS role, a.disabled AS dis
     a.last_login_ms AS last_login_ms, a.version AS version \
     FROM idgen_accounts a JOIN idgen_node_accounts n ON n.name = a.name";
 
-const CREDENTIAL: &str = "id, kind, account, name, role, types, agent, address, created_by, \
+const CREDENTIAL: &str = "id, kind, account, name, role, types, quota, certificate, agent, address, created_by, \
     created_ms, expires_ms, last_used_ms, revoked_ms";
 
 /// The server's clock.
@@ -53,6 +53,8 @@ fn credential(row: &Row) -> Result<Credential, StoreError> {
         name: column(row, "name")?,
         role: role(row, "role")?,
         types: serde_json::from_str(&types).map_err(|_| broken("types that are no list"))?,
+        quota: column(row, "quota")?,
+        certificate: column::<i64>(row, "certificate")? != 0,
         agent: column(row, "agent")?,
         address: column(row, "address")?,
         created_by: column(row, "created_by")?,
@@ -144,7 +146,7 @@ impl Accounts for MysqlStore {
         new: &NewCredential,
         actor: &str,
     ) -> Result<Credential, StoreError> {
-        let sql = "CALL idgen_add_credential(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let sql = "CALL idgen_add_credential(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let params: Vec<Value> = vec![
             new.id.as_str().into(),
             new.kind.as_str().into(),
@@ -154,6 +156,8 @@ impl Accounts for MysqlStore {
             new.name.as_str().into(),
             new.role.as_str().into(),
             serde_json::json!(new.types).to_string().into(),
+            new.quota.into(),
+            new.certificate.into(),
             new.agent.as_str().into(),
             new.address.as_str().into(),
             new.ttl_ms.into(),
@@ -206,6 +210,18 @@ impl Accounts for MysqlStore {
     async fn note_failed_login(&self, name: &str, address: &str) -> Result<(), StoreError> {
         let name = if check_name(name).is_ok() { name } else { "?" };
         self.pool.rows("CALL idgen_note_failed_login(?, ?)", (name, address)).await?;
+        Ok(())
+    }
+
+    async fn note_refused_call(
+        &self,
+        name: &str,
+        address: &str,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let name = if check_name(name).is_ok() { name } else { "?" };
+        let sql = "CALL idgen_note_refused_call(?, ?, ?)";
+        self.pool.rows(sql, (name, address, reason)).await?;
         Ok(())
     }
 }

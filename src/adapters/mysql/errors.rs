@@ -111,6 +111,7 @@ fn refusal(errno: u16, message: &str) -> Option<Error> {
         45148 => "role",
         45149 => "password",
         45150 => "kind",
+        45151 => "quota",
         _ => return None,
     };
     Some(Error::invalid(field, message))

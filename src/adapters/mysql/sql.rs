@@ -3,7 +3,7 @@
 /// Version of the schema that this program works with. Raised with every
 /// migration; a change of a view or a procedure that old nodes would not
 /// understand comes with a migration too.
-pub const VERSION: i32 = 4;
+pub const VERSION: i32 = 5;
 
 /// One file of `procedures/`.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,7 @@ macro_rules! sources {
 }
 
 /// The migrations, oldest first.
-pub const MIGRATIONS: &[Source] =
-    sources!("": "V1__strict_core", "V2__every_kind", "V3__migration", "V4__accounts");
+pub const MIGRATIONS: &[Source] = sources!("": "V1__strict_core", "V2__every_kind", "V3__migration", "V4__accounts", "V5__callers");
 
 /// The views; the service's account reads each of them.
 pub const VIEWS: &[Source] = sources!("views/":
@@ -94,6 +93,7 @@ pub const ROUTINES: &[Source] = sources!("routines/":
     "idgen_touch_credential",
     "idgen_end_credential",
     "idgen_note_failed_login",
+    "idgen_note_refused_call",
 );
 
 /// The tables that the migrations make.

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::access_schema::{
-    AccessJson, AccountJson, AccountPatch, LoginJson, MadeTokenJson, NewAccountJson, NewTokenJson,
-    PasswordJson, SessionInfoJson, SessionJson, SetupJson, TokenJson, WhoJson,
+    AccessJson, AccountJson, AccountPatch, CallerJson, LoginJson, MadeTokenJson, NewAccountJson,
+    NewTokenJson, PasswordJson, SessionInfoJson, SessionJson, SetupJson, TokenJson, WhoJson,
 };
 use super::answer::{self, IdForm};
 use super::auth::{Access, Actor, AdminToken, Asker, Sender, Who};
@@ -144,7 +144,7 @@ fn of_accounts<A: AdminApi>() -> [Operation<Shared<A>>; 4] {
 }
 
 // Of these everybody has their own; the handlers look at whose they are.
-fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
+fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 6] {
     use ErrorCode::{AlreadyExists, Conflict};
     [
         get("listSessions", "/sessions", Role::View, sessions::<A>)
@@ -165,6 +165,13 @@ fn of_credentials<A: AdminApi>() -> [Operation<Shared<A>>; 5] {
             .about("Revokes an API token", "One of those that one sees.")
             .answers_nothing(204, "It is revoked.")
             .faults(&[Fault::NotFound]),
+        get("listCallers", "/callers", Role::View, callers::<A>)
+            .about(
+                "Lists the callers",
+                "Programs that called this node with a token since it started, by name, and what \
+                 they took of it. The metrics of all nodes tell what they took of the cluster.",
+            )
+            .answers::<ListJson<CallerJson>>(200, "The callers."),
     ]
 }
 
@@ -208,7 +215,7 @@ fn session_of(who: &Who, admin: String) -> SessionJson {
     };
     let (how, csrf) = match who {
         Who::Session(_, csrf) => ("session", csrf.clone()),
-        Who::Admin | Who::Token(_) => ("token", String::new()),
+        Who::Admin | Who::Token(..) => ("token", String::new()),
     };
     let account = WhoJson { name, role: who.role().to_string() };
     SessionJson { account, csrf, expires_ms, how: how.to_owned() }
@@ -300,7 +307,7 @@ async fn add_account<A: AdminApi>(
     Actor(actor): Actor,
     JsonBody(body): JsonBody<NewAccountJson>,
 ) -> Answer {
-    let role = Role::parse(&body.role)?;
+    let role = Role::of_person(&body.role)?;
     let control = &app.access.control;
     let account = control.add_account(&body.name, role, &body.password, &actor).await?;
     Ok(answer::json(StatusCode::CREATED, &AccountJson::from(account), IdForm::Number))
@@ -353,6 +360,11 @@ async fn tokens<A: AdminApi>(State(app): State<Shared<A>>, Asker(who): Asker) ->
     Ok(list(tokens.into_iter().map(TokenJson::from).collect()))
 }
 
+async fn callers<A: AdminApi>(State(app): State<Shared<A>>) -> Answer {
+    let callers = app.access.control.callers();
+    Ok(list(callers.into_iter().map(CallerJson::from).collect()))
+}
+
 async fn add_token<A: AdminApi>(
     State(app): State<Shared<A>>,
     Asker(who): Asker,
@@ -361,7 +373,7 @@ async fn add_token<A: AdminApi>(
 ) -> Answer {
     let account = match &who {
         // It would outlive the one that it was made with.
-        Who::Token(_) => return Err(no_person("an API token makes no tokens").into()),
+        Who::Token(..) => return Err(no_person("an API token makes no tokens").into()),
         Who::Admin => None,
         Who::Session(caller, _) => caller.credential.account.as_deref(),
     };

@@ -4,16 +4,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::access::{
-    Account, AccountChange, Credential, MAX_NAME, MAX_PASSWORD, MAX_SCOPES, MIN_PASSWORD,
-    NAME_PATTERN, Role,
+    Account, AccountChange, Credential, MAX_NAME, MAX_PASSWORD, MAX_QUOTA, MAX_SCOPES,
+    MIN_PASSWORD, NAME_PATTERN, Role,
 };
 use crate::domain::{Error, ErrorCode};
 use crate::service::access::TokenSpec;
+use crate::service::access::callers::CallerUse;
 
 /// Longest secret, in characters, that can be one of ours.
 const MAX_SECRET: usize = 128;
 /// Name of a type, or the beginning of one and `*`.
 const SCOPE_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\\*?$";
+
+/// What a person may do.
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "PersonRole")]
+#[expect(dead_code, reason = "says in the document what a role of an account is")]
+enum PersonRole {
+    /// Look at everything but other people's sessions, tokens and accounts.
+    View,
+    /// Change id types and hand out ids.
+    Operate,
+    /// Everything: Redis instances, accounts, everybody's sessions and tokens.
+    Administer,
+}
 
 /// What a page must know before anybody is logged in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +111,7 @@ pub struct AccountJson {
     /// Its name.
     pub name: String,
     /// What the person may do.
-    #[schemars(with = "Role")]
+    #[schemars(with = "PersonRole")]
     pub role: String,
     /// Whether it is closed for now: nobody can log in, and its tokens do not work.
     pub disabled: bool,
@@ -132,7 +147,7 @@ pub struct NewAccountJson {
     #[schemars(length(min = 1, max = MAX_NAME), pattern(NAME_PATTERN))]
     pub name: String,
     /// What the person may do.
-    #[schemars(with = "Role")]
+    #[schemars(with = "PersonRole")]
     pub role: String,
     /// Its password: 10 characters at least, 1 024 bytes at most; not the name.
     #[schemars(length(min = MIN_PASSWORD, max = MAX_PASSWORD))]
@@ -149,7 +164,7 @@ pub struct AccountPatch {
     pub version: Option<i64>,
     /// What the person may do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Role>")]
+    #[schemars(with = "Option<PersonRole>")]
     pub role: Option<String>,
     /// Whether it is closed for now: nobody can log in, and its tokens do not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +180,7 @@ impl AccountPatch {
     pub fn into_change(self) -> Result<(AccountChange, Option<String>), Error> {
         let change = AccountChange {
             expected_version: self.version,
-            role: self.role.as_deref().map(Role::parse).transpose()?,
+            role: self.role.as_deref().map(Role::of_person).transpose()?,
             disabled: self.disabled,
             ..AccountChange::default()
         };
@@ -222,6 +237,10 @@ pub struct TokenJson {
     pub role: String,
     /// Names of types, or their beginnings with `*`; empty for all.
     pub types: Vec<String>,
+    /// How many ids per second it may take on each node; `null` for no limit.
+    pub quota: Option<i64>,
+    /// Whether no secret is shown but a client's certificate for the name.
+    pub certificate: bool,
     /// Who made it.
     pub created_by: String,
     /// When it was made, in milliseconds of the Unix epoch by the store's clock.
@@ -242,6 +261,8 @@ impl From<Credential> for TokenJson {
             name: token.name,
             role: token.role.to_string(),
             types: token.types,
+            quota: token.quota,
+            certificate: token.certificate,
             created_by: token.created_by,
             created_ms: token.created_ms,
             expires_ms: token.expires_ms,
@@ -264,6 +285,15 @@ pub struct NewTokenJson {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_SCOPES), inner(pattern(SCOPE_PATTERN)))]
     pub types: Vec<String>,
+    /// How many ids per second it may take on each node, and as many at once; no limit
+    /// if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_QUOTA))]
+    pub quota: Option<i64>,
+    /// Whether no secret is shown but a client's certificate for the name; with the role
+    /// `issue` only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub certificate: bool,
     /// When it ends, in milliseconds of the Unix epoch; in the future, within 10 years.
     /// Never if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -275,13 +305,20 @@ impl NewTokenJson {
     /// What to make for somebody who may do `most`.
     pub fn into_spec(self, most: Role) -> Result<TokenSpec, Error> {
         let role = Role::parse(&self.role)?;
-        if role > most {
+        if !most.includes(role) {
             return Err(Error::new(
                 ErrorCode::PermissionDenied,
                 format!("a token of the role {role} needs somebody with that role to make it"),
             ));
         }
-        Ok(TokenSpec { name: self.name, role, types: self.types, expires_ms: self.expires_ms })
+        Ok(TokenSpec {
+            name: self.name,
+            role,
+            types: self.types,
+            quota: self.quota,
+            certificate: self.certificate,
+            expires_ms: self.expires_ms,
+        })
     }
 }
 
@@ -290,6 +327,37 @@ impl NewTokenJson {
 pub struct MadeTokenJson {
     /// The token.
     pub token: TokenJson,
-    /// What goes after `Bearer`. Shown this once.
+    /// What goes after `Bearer`. Shown this once. Empty for a certificate.
     pub secret: String,
+}
+
+/// What a caller took on this node since it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerJson {
+    /// The name of its token.
+    pub name: String,
+    /// The id of its token.
+    pub id: String,
+    /// How many ids per second it may take on each node; `null` for no limit.
+    pub quota: Option<i64>,
+    /// How many ids it was given.
+    pub taken: u64,
+    /// Calls that were let pass.
+    pub calls: u64,
+    /// Calls that were refused, by reason: `bad_token`, `role`, `type`, `quota`.
+    pub refused: std::collections::BTreeMap<String, u64>,
+}
+
+impl From<CallerUse> for CallerJson {
+    fn from(caller: CallerUse) -> Self {
+        let refused = caller.refused.into_iter().filter(|(_, count)| *count > 0);
+        CallerJson {
+            name: caller.name,
+            id: caller.id,
+            quota: caller.quota,
+            taken: caller.ids,
+            calls: caller.calls,
+            refused: refused.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        }
+    }
 }

@@ -58,9 +58,12 @@ fn add_account(server: &Server, name: &str, role: &str) {
     assert_eq!(added.status, 201, "{}", added.body);
 }
 
+/// The roles of people.
+const PEOPLE: [Role; 3] = [Role::View, Role::Operate, Role::Administer];
+
 /// An account and a browser of each role.
 fn people(server: &Server) -> [Browser<'_>; 3] {
-    Role::ALL.map(|role| {
+    PEOPLE.map(|role| {
         add_account(server, role.as_str(), role.as_str());
         log_in(server, role.as_str())
     })
@@ -299,6 +302,7 @@ fn tokens_have_a_role_a_scope_and_an_end() {
 fn every_address_lets_in_who_has_the_role_and_nobody_else() {
     let server = Server::start();
     let browsers = people(&server);
+    let program = token(&server, json!({"name": "shop", "role": "issue"}));
     let mut walked = 0;
     for operation in operations::<Fake>() {
         let (method, route) = (operation.method.as_str(), operation.path);
@@ -312,10 +316,10 @@ fn every_address_lets_in_who_has_the_role_and_nobody_else() {
             continue;
         };
         anybody.problem(401, "UNAUTHENTICATED");
-        for (browser, role) in browsers.iter().zip(Role::ALL) {
+        for (browser, role) in browsers.iter().zip(PEOPLE) {
             let reply = browser.call(method, &path, Value::Null);
             let what = format!("{method} {route} as {role}: {}", reply.body);
-            if role < needed {
+            if !role.includes(needed) {
                 let problem = reply.problem(403, "PERMISSION_DENIED");
                 let detail = problem["detail"].as_str().unwrap();
                 assert!(detail.contains(&format!("needs the role {needed}")), "{what}");
@@ -325,9 +329,111 @@ fn every_address_lets_in_who_has_the_role_and_nobody_else() {
             }
             walked += 1;
         }
+        let reply = bearer(&server, &program, method, &path);
+        let is_for_programs = ["issueIds", "leaseRange", "decodeId"].contains(&operation.id);
+        assert_eq!(reply.status != 403, is_for_programs, "{method} {route}: {}", reply.body);
         assert_ne!(call(&server, method, &path, Value::Null).status, 401, "{method} {route}");
     }
     assert!(walked > 90, "only {walked}");
+}
+
+/// The secret of a token that the admin token made.
+fn token(server: &Server, body: Value) -> String {
+    let made = call(server, "POST", "/tokens", body);
+    assert_eq!(made.status, 201, "{}", made.body);
+    made.json()["secret"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_caller_takes_ids_of_its_types_up_to_its_quota() {
+    let store = Arc::new(MemoryRangeStore::new());
+    let server = Server::with(access_over(store.clone()), 16);
+    for name in ["order", "order2", "other"] {
+        call(&server, "POST", "/types", json!({"name": name}));
+    }
+    let body = json!({"name": "shop", "role": "issue", "types": ["order*"], "quota": 2});
+    let shop = token(&server, body);
+    let take = |path: &str| bearer(&server, &shop, "POST", path);
+    assert_eq!(take("/types/order/ids?count=1").status, 200);
+    let problem = take("/types/other/ids").problem(403, "PERMISSION_DENIED");
+    assert!(problem["detail"].as_str().unwrap().contains("limited to some types"));
+    let problem = take("/types/order/ids?count=3").problem(400, "INVALID_ARGUMENT");
+    assert_eq!(problem["field"], "count");
+    assert!(problem["detail"].as_str().unwrap().contains("2 ids per second"), "{problem}");
+    // Two at a time, as fast as calls go: sooner or later there are none left.
+    let refused = loop {
+        let reply = take("/types/order2/ids?count=2");
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    let problem = refused.problem(429, "QUOTA_EXCEEDED");
+    assert_eq!(problem["retriable"], true);
+    assert_eq!(refused.headers["retry-after"], "1");
+    // It comes again.
+    while take("/types/order/ids").status != 200 {}
+
+    let callers = get(&server, "/callers").json();
+    let of = &callers["items"][0];
+    assert_eq!((&of["name"], &of["quota"]), (&json!("shop"), &json!(2)));
+    assert!(of["taken"].as_u64().unwrap() >= 2 && of["calls"].as_u64().unwrap() >= 2, "{of}");
+    assert_eq!(of["refused"]["type"], 1, "{of}");
+    assert!(of["refused"]["quota"].as_u64().unwrap() >= 2, "{of}");
+
+    let listed = get(&server, "/tokens").json();
+    let listed = &listed["items"][0];
+    assert_eq!((&listed["quota"], &listed["certificate"]), (&json!(2), &json!(false)));
+    let id = listed["id"].as_str().unwrap();
+    call(&server, "DELETE", &format!("/tokens/{id}"), Value::Null);
+    take("/types/order/ids").problem(401, "UNAUTHENTICATED");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut entries;
+    loop {
+        entries = runtime.block_on(store.audit(100)).unwrap();
+        entries.retain(|entry| entry.action == "refused_call");
+        if entries.len() == 2 {
+            break;
+        }
+    }
+    let told = |at: usize| (entries[at].subject.as_str(), entries[at].after.as_deref().unwrap());
+    assert_eq!(told(1), ("shop", r#"{"reason":"type"}"#));
+    assert_eq!(told(0), ("?", r#"{"reason":"bad_token"}"#));
+    assert!(entries.iter().all(|entry| entry.actor == "127.0.0.1"));
+}
+
+#[test]
+fn a_token_for_callers_is_made_by_who_may_take_ids() {
+    let server = Server::start();
+    let [view, operate, _] = people(&server);
+    let body = |name: &str| json!({"name": name, "role": "issue"});
+    view.call("POST", "/tokens", body("a")).problem(403, "PERMISSION_DENIED");
+    let made = operate.call("POST", "/tokens", body("b"));
+    assert_eq!(made.status, 201, "{}", made.body);
+    let made = made.json();
+    let secret = made["secret"].as_str().unwrap();
+    call(&server, "POST", "/types", json!({"name": "order"}));
+    assert_eq!(bearer(&server, secret, "POST", "/types/order/ids").status, 200);
+    // What its account may not do any more, it may not either; nothing is left of it.
+    call(&server, "PATCH", "/accounts/operate", json!({"role": "view"}));
+    bearer(&server, secret, "POST", "/types/order/ids").problem(401, "UNAUTHENTICATED");
+
+    let account = json!({"name": "p", "role": "issue", "password": PASSWORD});
+    let refused = call(&server, "POST", "/accounts", account);
+    assert_eq!(refused.problem(400, "INVALID_ARGUMENT")["field"], "role");
+    for (change, field) in [
+        (json!({"quota": 0}), "quota"),
+        (json!({"quota": 1_000_000_001}), "quota"),
+        (json!({"role": "view", "certificate": true}), "role"),
+    ] {
+        let mut spec = body("c");
+        spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let refused = call(&server, "POST", "/tokens", spec);
+        assert_eq!(refused.problem(400, "INVALID_ARGUMENT")["field"], field);
+    }
+    let certificate = json!({"name": "shop.example", "role": "issue", "certificate": true});
+    let made = call(&server, "POST", "/tokens", certificate).json();
+    assert_eq!((&made["secret"], &made["token"]["certificate"]), (&json!(""), &json!(true)));
+    bearer(&server, "certificate shop.example", "GET", "/node").problem(401, "UNAUTHENTICATED");
 }
 
 #[test]

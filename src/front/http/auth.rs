@@ -13,15 +13,17 @@ use axum::RequestExt;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
+use tokio::time::Instant;
 
 use super::codes::Fault;
 use super::problem::Problem;
 use crate::domain::access::{CredentialKind, Role, in_scope};
 use crate::domain::{Error, ErrorCode};
+use crate::service::access::callers::{Call, KnownCaller, Pass, Refusal, Want};
 use crate::service::access::{AccessControl, Caller, Origin, TOKEN_PREFIX};
 
 /// The admin token of the configuration.
@@ -62,8 +64,8 @@ pub(super) struct Peer(pub(super) IpAddr);
 pub(super) enum Who {
     /// Who has the admin token.
     Admin,
-    /// Who has an API token.
-    Token(Box<Caller>),
+    /// Who has an API token, and whom its calls count for.
+    Token(Box<Caller>, Arc<KnownCaller>),
     /// A person who logged in, with the proof that a page of ours asks.
     Session(Box<Caller>, String),
 }
@@ -72,7 +74,7 @@ impl Who {
     pub(super) fn role(&self) -> Role {
         match self {
             Who::Admin => Role::Administer,
-            Who::Token(caller) | Who::Session(caller, _) => caller.role,
+            Who::Token(caller, _) | Who::Session(caller, _) => caller.role,
         }
     }
 
@@ -80,7 +82,7 @@ impl Who {
     pub(super) fn caller(&self) -> Option<&Caller> {
         match self {
             Who::Admin => None,
-            Who::Token(caller) | Who::Session(caller, _) => Some(caller),
+            Who::Token(caller, _) | Who::Session(caller, _) => Some(caller),
         }
     }
 }
@@ -103,10 +105,15 @@ impl Access {
         HeaderValue::try_from(text).expect("hexadecimal digits are legal in a header")
     }
 
-    /// Who sends a request with these headers.
-    async fn who(&self, method: &Method, headers: &HeaderMap) -> Result<Who, Problem> {
+    /// Who sends a request with these headers from `from`.
+    pub(super) async fn who(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        from: IpAddr,
+    ) -> Result<Who, Problem> {
         if let Some(shown) = headers.get(AUTHORIZATION) {
-            return self.bearer(shown.as_bytes()).await;
+            return self.bearer(shown.as_bytes(), from).await;
         }
         let Some(secret) = cookie_of(headers, self.cookie()) else {
             let how = match &self.admin {
@@ -135,14 +142,10 @@ impl Access {
     }
 
     /// Who asks, for the audit log, where it may change the type called `name`.
-    pub(super) async fn operator(
-        &self,
-        method: &Method,
-        headers: &HeaderMap,
-        name: &str,
-    ) -> Result<String, Problem> {
-        let who = self.who(method, headers).await?;
-        if who.role() < Role::Operate {
+    pub(super) async fn operator(&self, parts: &Parts, name: &str) -> Result<String, Problem> {
+        let Parts { method, headers, extensions, .. } = parts;
+        let who = self.who(method, headers, peer(extensions)).await?;
+        if !who.role().includes(Role::Operate) {
             return Err(too_weak(Role::Operate, who.role()));
         }
         match who.caller() {
@@ -152,7 +155,7 @@ impl Access {
         }
     }
 
-    async fn bearer(&self, shown: &[u8]) -> Result<Who, Problem> {
+    async fn bearer(&self, shown: &[u8], from: IpAddr) -> Result<Who, Problem> {
         let Some((scheme, shown)) = shown.split_at_checked(7) else {
             return Err(unauthenticated("send the header as Authorization: Bearer TOKEN"));
         };
@@ -168,13 +171,13 @@ impl Access {
         }
         let text = std::str::from_utf8(shown).unwrap_or_default();
         if is_bearer && text.starts_with(TOKEN_PREFIX) && text.len() <= 128 {
-            if let Some(caller) = self.control.who(CredentialKind::Token, text).await? {
-                return Ok(Who::Token(Box::new(caller)));
+            if let Some((caller, known)) = self.control.who_calls(text).await? {
+                return Ok(Who::Token(Box::new(caller), known));
             }
-            return Err(unauthenticated(
-                "this API token is not valid: it was revoked, has expired, or its account is \
-                 closed",
-            ));
+            let message = "this API token is not valid: it never was, was revoked, has expired, or \
+                           its account is closed";
+            let refusal = self.control.refuse(None, Refusal::BadToken, from, message.to_owned());
+            return Err(unauthenticated(refusal.message));
         }
         match &self.admin {
             AdminToken::Closed(how) => Err(denied(how.clone())),
@@ -212,24 +215,41 @@ fn cookie_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 /// Lets a request pass whose sender has the role that it needs.
 pub(super) async fn admit(
-    State((access, needed)): State<(Access, Role)>,
+    State((access, needed, for_callers)): State<(Access, Role, bool)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match check(&access, needed, &mut request).await {
+    match check(&access, needed, for_callers, &mut request).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(), Problem> {
+async fn check(
+    access: &Access,
+    needed: Role,
+    for_callers: bool,
+    request: &mut Request,
+) -> Result<(), Problem> {
     let path = request.extensions().get::<MatchedPath>().map(|path| {
         let path = path.as_str();
         path.strip_prefix("/api/v1").unwrap_or(path).to_owned()
     });
-    let who = access.who(request.method(), request.headers()).await?;
-    if who.role() < needed {
-        return Err(too_weak(needed, who.role()));
+    let from = peer(request.extensions());
+    let who = access.who(request.method(), request.headers(), from).await?;
+    let denied = |reason, message: String| -> Problem {
+        match &who {
+            Who::Token(_, known) => access.control.refuse(Some(known), reason, from, message),
+            _ => Error::new(ErrorCode::PermissionDenied, message),
+        }
+        .into()
+    };
+    let role = who.role();
+    let may = role.includes(needed) || for_callers && role == Role::Issue;
+    if !may {
+        let or = if needed == Role::Issue { " or operate" } else { "" };
+        let message = format!("this needs the role {needed}{or}; who asks has the role {role}");
+        return Err(denied(Refusal::Role, message));
     }
     if let Some(caller) = who.caller().filter(|caller| !caller.credential.types.is_empty()) {
         let about_type = path.as_deref().is_some_and(|path| path.starts_with("/types/{name}"));
@@ -240,7 +260,9 @@ async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(
         let about_itself = matches!(path.as_deref(), Some("/session" | "/node"));
         let inside = name.is_some_and(|name| in_scope(&caller.credential.types, &name));
         if !inside && !about_itself {
-            return Err(out_of_scope());
+            let message =
+                "this token is limited to some types, and the request is not about one of them";
+            return Err(denied(Refusal::Type, message.to_owned()));
         }
     }
     request.extensions_mut().insert(who);
@@ -250,6 +272,47 @@ async fn check(access: &Access, needed: Role, request: &mut Request) -> Result<(
 async fn type_in_path(request: &mut Request) -> Option<String> {
     let params = request.extract_parts::<RawPathParams>().await.ok()?;
     params.iter().find(|(key, _)| *key == "name").map(|(_, value)| value.to_owned())
+}
+
+/// Where a request comes from.
+fn peer(extensions: &Extensions) -> IpAddr {
+    let peer = extensions.get::<Peer>().map(|peer| peer.0);
+    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// Who takes ids: whom they count for, which is nobody but a token.
+pub(super) struct Taker {
+    known: Option<Arc<KnownCaller>>,
+    from: IpAddr,
+}
+
+impl Taker {
+    /// Lets `count` ids of the type called `name` pass.
+    pub(super) async fn pass(
+        &self,
+        access: &Access,
+        name: &str,
+        count: i64,
+    ) -> Result<Pass<'_>, Error> {
+        // Others are people and the admin token, who are let in already.
+        if self.known.is_none() {
+            return Ok(Pass::FREE);
+        }
+        let call = Call { name, want: Want::Ids(count), now: Instant::now(), from: self.from };
+        access.control.admit(self.known.as_ref(), call).await
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Taker {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let known = match parts.extensions.get::<Who>() {
+            Some(Who::Token(_, known)) => Some(known.clone()),
+            _ => None,
+        };
+        Ok(Taker { known, from: peer(&parts.extensions) })
+    }
 }
 
 /// Who asks, where that is known.
@@ -271,10 +334,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Sender {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
         let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Ok(Sender(Origin {
-            address: peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            address: peer(&parts.extensions),
             agent: agent.unwrap_or_default().to_owned(),
         }))
     }
@@ -354,6 +416,6 @@ mod tests {
     async fn an_empty_token_lets_nobody_in() {
         let mut access = super::super::fake::access();
         access.admin = AdminToken::Token(String::new());
-        assert!(access.bearer(b"Bearer ").await.is_err());
+        assert!(access.bearer(b"Bearer ", IpAddr::V4(Ipv4Addr::LOCALHOST)).await.is_err());
     }
 }

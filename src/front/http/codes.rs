@@ -41,6 +41,7 @@ pub(super) fn of_code(code: ErrorCode) -> (StatusCode, &'static str) {
         ErrorCode::Deadline => (StatusCode::GATEWAY_TIMEOUT, "The answer came too late"),
         ErrorCode::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "Too much is waiting"),
         ErrorCode::PermissionDenied => (StatusCode::FORBIDDEN, "Not allowed"),
+        ErrorCode::QuotaExceeded => (StatusCode::TOO_MANY_REQUESTS, "The quota is used up"),
         ErrorCode::ClockBackwards => (StatusCode::SERVICE_UNAVAILABLE, "The clock went back"),
         ErrorCode::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A defect of the service"),
     }
@@ -77,12 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_an_error_status_and_retries_are_5xx() {
+    fn every_code_has_an_error_status_and_retries_are_5xx_or_429() {
         for code in ErrorCode::ALL {
             let (status, _) = of_code(code);
             assert!(status.is_client_error() || status.is_server_error());
             if code.is_retriable() {
-                assert!(status.is_server_error(), "{code}");
+                let too_many = status == StatusCode::TOO_MANY_REQUESTS;
+                assert!(status.is_server_error() || too_many, "{code}");
             }
         }
     }

@@ -137,7 +137,7 @@ async fn import_tokens<A: AdminApi>(
     Actor(actor): Actor,
     JsonBody(body): JsonBody<NewTokenImport>,
 ) -> Answer {
-    if let Who::Token(_) = who {
+    if let Who::Token(..) = who {
         return Err(no_person("an API token makes no tokens").into());
     }
     let table =

@@ -9,14 +9,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{IdForm, json};
+use super::auth::Taker;
 use super::extract::{Name, NoBody, QueryOf};
 use super::kind_schema::{DecodedJson, LeaseJson, TextsJson};
-use super::operations::{Operation, get, post};
+use super::operations::{Operation, Request, Takes, get, post};
 use super::problem::Problem;
 use super::routes::Shared;
 use super::schema::IdsJson;
 use crate::domain::access::Role;
 use crate::domain::{Error, ErrorCode};
+use crate::service::access::callers::Pass;
 use crate::service::admin::AdminApi;
 use crate::service::api::{
     MAX_COUNT, MAX_GATE_PASS, MAX_ID_TEXT, MAX_LEASE, MAX_LEASE_MS, MAX_REQUEST_KEY, MAX_TEXTS,
@@ -93,24 +95,29 @@ struct Told {
 
 /// The operations that hand out ids, or tell about one.
 pub(super) fn operations<A: AdminApi + LiveApi>() -> Vec<Operation<Shared<A>>> {
-    use ErrorCode::{ClockBackwards, Conflict, Exhausted, Retired, UnknownType};
+    use ErrorCode::{ClockBackwards, Conflict, Exhausted, QuotaExceeded, Retired, UnknownType};
     vec![
-        post("issueIds", "/types/{name}/ids", Role::Operate, ids::<A>)
+        post("issueIds", "/types/{name}/ids", Role::Issue, ids::<A>)
             .about("Hands out ids", "In the order in which they were issued, to nobody else.")
             .answers::<Issued>(200, "The ids, as numbers or as texts.")
-            .refuses(&[UnknownType, Retired, Exhausted, Conflict, ClockBackwards]),
-        post("leaseRange", "/types/{name}/lease", Role::Operate, lease::<A>)
+            .refuses(&[UnknownType, Retired, Exhausted, Conflict, ClockBackwards, QuotaExceeded]),
+        post("leaseRange", "/types/{name}/lease", Role::Issue, lease::<A>)
             .about(
                 "Gives ids to the caller to hand out by itself",
                 "Segment types with ids in order only. What is left at the end is lost.",
             )
             .answers::<LeaseJson>(200, "The ids: `first`, `first + step`, and so on.")
-            .refuses(&[UnknownType, Retired, Exhausted, Conflict]),
+            .refuses(&[UnknownType, Retired, Exhausted, Conflict, QuotaExceeded]),
         get("decodeId", "/types/{name}/decode", Role::View, decode::<A>)
+            .for_callers()
             .about("Says what an id tells", "When, which node, which range, shard, worker.")
             .answers::<DecodedJson>(200, "What it tells; what it does not is left out.")
             .refuses(&[UnknownType]),
     ]
+}
+
+impl Takes for Taker {
+    fn note(_: &mut Request) {}
 }
 
 /// What [`ids`] answers.
@@ -124,6 +131,7 @@ enum Issued {
 
 async fn ids<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
+    taker: Taker,
     Name(name): Name,
     QueryOf(query): QueryOf<Wanted>,
     _: NoBody,
@@ -138,9 +146,11 @@ async fn ids<A: AdminApi + LiveApi>(
         gate_pass: query.gate_pass.as_deref().filter(|text| !text.is_empty()),
         request_key: query.request_key.as_deref().filter(|text| !text.is_empty()),
     };
+    let pass = passed(&app, taker.pass(&app.access, &name, order.count).await)?;
     match query.form {
         As::Number => {
-            let ranges = served(&app, app.api.next_ids(&name, order).await, order.count)?;
+            let ranges = app.api.next_ids(&name, order).await;
+            let ranges = served(&app, pass, ranges, |_| order.count)?;
             let count = order.count;
             let answer = move || {
                 let ids = ranges.iter().flat_map(|r| r.start()..r.end()).collect();
@@ -155,29 +165,45 @@ async fn ids<A: AdminApi + LiveApi>(
         }
         As::Text => {
             let texts = app.api.next_string_ids(&name, order, true).await;
-            let texts = served(&app, texts, order.count)?;
+            let texts = served(&app, pass, texts, |_| order.count)?;
             Ok(json(StatusCode::OK, &TextsJson { name, texts }, query.ids))
         }
     }
 }
 
+/// Counts a call that was not let pass.
+fn passed<'c, A: LiveApi>(
+    app: &Shared<A>,
+    pass: Result<Pass<'c>, Error>,
+) -> Result<Pass<'c>, Error> {
+    pass.inspect_err(|error| app.api.served(Err(error)))
+}
+
 /// Counts what was served.
-fn served<A: LiveApi, T>(app: &Shared<A>, result: Result<T, Error>, ids: i64) -> Result<T, Error> {
-    app.api.served(result.as_ref().map(|_| ids.unsigned_abs()));
+fn served<A: LiveApi, T>(
+    app: &Shared<A>,
+    pass: Pass<'_>,
+    result: Result<T, Error>,
+    ids: impl Fn(&T) -> i64,
+) -> Result<T, Error> {
+    let given = result.as_ref().map(|answer| ids(answer).unsigned_abs());
+    pass.settle(*given.as_ref().unwrap_or(&0));
+    app.api.served(given);
     result
 }
 
 async fn lease<A: AdminApi + LiveApi>(
     State(app): State<Shared<A>>,
+    taker: Taker,
     Name(name): Name,
     QueryOf(query): QueryOf<Lease>,
     _: NoBody,
 ) -> Answer {
     let count = within("count", query.count, 1..=MAX_LEASE)?;
     let ttl_ms = within("ttl_ms", query.ttl_ms, MIN_LEASE_MS..=MAX_LEASE_MS)?;
+    let pass = passed(&app, taker.pass(&app.access, &name, count).await)?;
     let lease = app.api.lease_range(&name, count, ttl_ms).await;
-    let ids = lease.as_ref().map_or(0, |lease| lease.count);
-    let lease = served(&app, lease, ids)?;
+    let lease = served(&app, pass, lease, |lease| lease.count)?;
     Ok(json(StatusCode::OK, &LeaseJson::of(name, lease), query.ids))
 }
 

@@ -202,6 +202,8 @@ pub(super) struct Operation<S> {
     pub(super) served_at: &'static str,
     /// The weakest role that may; `None`: everybody, without credentials.
     pub(super) role: Option<Role>,
+    /// Whether a token with the role `issue` may, too.
+    pub(super) for_callers: bool,
     pub(super) summary: &'static str,
     pub(super) description: &'static str,
     pub(super) takes: fn(&mut Request),
@@ -265,6 +267,7 @@ fn operation<H: Handler<T, S>, T: Takes + 'static, S: Clone + Send + Sync + 'sta
         path,
         served_at: path,
         role: Some(role),
+        for_callers: role == Role::Issue,
         summary: "",
         description: "",
         takes: T::note,
@@ -286,6 +289,12 @@ impl<S> Operation<S> {
     /// which.
     pub(super) fn served_at(mut self, served_at: &'static str) -> Self {
         self.served_at = served_at;
+        self
+    }
+
+    /// A token with the role `issue` may, too.
+    pub(super) fn for_callers(mut self) -> Self {
+        self.for_callers = true;
         self
     }
 

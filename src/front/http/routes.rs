@@ -101,19 +101,21 @@ pub(super) fn router<A: AdminApi + LiveApi>(
     let page = Arc::new(Page::of::<Built>());
     let operations = operations::<A>();
     let document = Bytes::from(openapi::document(&operations).to_string());
-    let guard = |role| middleware::from_fn_with_state((access.clone(), role), admit);
+    let guard = |role, for_callers| {
+        middleware::from_fn_with_state((access.clone(), role, for_callers), admit)
+    };
     let mut admin = Router::new();
     for operation in operations {
         let handler = match operation.role {
-            Some(role) => operation.handler.route_layer(guard(role)),
+            Some(role) => operation.handler.route_layer(guard(role, operation.for_callers)),
             None => operation.handler,
         };
         admin = admin.route(operation.served_at, handler);
     }
     // Who is not let in cannot even tell an unknown address from a known one.
     let admin = admin
-        .fallback(no_route.layer(guard(Role::View)))
-        .method_not_allowed_fallback(no_method.layer(guard(Role::View)))
+        .fallback(no_route.layer(guard(Role::View, true)))
+        .method_not_allowed_fallback(no_method.layer(guard(Role::View, true)))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn(headers::no_store));
     let router = Router::new()

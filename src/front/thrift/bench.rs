@@ -1,9 +1,13 @@
 //! What `benches/micro.rs` reaches of the front's inside.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+
+use tokio::time::Instant;
 
 use crate::service::api::IdApi;
 
+use super::calling::Calling;
 use super::calls;
 use super::messages::{Input, Next};
 use super::metrics::ThriftMetrics;
@@ -16,12 +20,14 @@ pub struct Exchange<A> {
     metrics: ThriftMetrics,
     input: Input,
     output: Vec<u8>,
+    began: Instant,
 }
 
 impl<A: IdApi> Exchange<A> {
     /// Nothing was sent yet.
     pub fn new(api: Arc<A>, metrics: ThriftMetrics) -> Self {
-        Exchange { api, metrics, input: Input::new(64 * 1024), output: Vec::new() }
+        let began = Instant::now();
+        Exchange { api, metrics, input: Input::new(64 * 1024), output: Vec::new(), began }
     }
 
     /// The replies to the calls in `bytes`, of methods that exist.
@@ -33,7 +39,9 @@ impl<A: IdApi> Exchange<A> {
             cursor.done();
             let method = request.method().expect("a method that exists");
             self.metrics.request(method);
-            let answer = calls::call(method, request, &*self.api, &self.metrics, || false).await;
+            let who = Calling::unasked(self.began, IpAddr::V4(Ipv4Addr::LOCALHOST));
+            let answer =
+                calls::call(method, request, &who, &*self.api, &self.metrics, || false).await;
             let (strict, seqid) = (request.header.strict, request.header.seqid);
             let to = ReplyTo { dialect, strict, name: method.name(), seqid };
             reply::append(&mut self.output, &to, answer).expect("a short reply");

@@ -28,6 +28,7 @@ pub fn res(code: ErrorCode, draining: bool) -> i32 {
         | ErrorCode::Deadline
         | ErrorCode::Overloaded
         | ErrorCode::PermissionDenied
+        | ErrorCode::QuotaExceeded
         | ErrorCode::ClockBackwards
         | ErrorCode::Internal => RES_INNER_ERROR,
     }
@@ -89,11 +90,11 @@ mod tests {
         // In the order of `ErrorCode::ALL`.
         assert_eq!(
             numbers(false),
-            [553, 553, 553, 552, 553, 553, 551, 553, 553, 553, 553, 553, 553]
+            [553, 553, 553, 552, 553, 553, 551, 553, 553, 553, 553, 553, 553, 553]
         );
         assert_eq!(
             numbers(true),
-            [553, 553, 553, 552, 553, 553, 551, 550, 553, 550, 553, 553, 553]
+            [553, 553, 553, 552, 553, 553, 551, 550, 553, 550, 553, 553, 553, 553]
         );
     }
 

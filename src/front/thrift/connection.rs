@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -32,14 +32,18 @@ use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use tokio_rustls::server::TlsStream;
 
+use crate::domain::Error;
 use crate::front::tls::{self, PeerIdentity, TlsPort};
+use crate::service::access::AccessControl;
 use crate::service::api::IdApi;
 
 use super::ahead::{self, Begun, State};
 use super::buffers::{Buffers, Hold};
+use super::calling::CallerOf;
 use super::calls;
 use super::long_orders::LongOrders;
 use super::messages::{Cursor, Input, Next};
+use super::method::Method;
 use super::metrics::{Held, Refused, ThriftMetrics};
 use super::reply::{self, Answer, ReplyTo};
 use super::request::{ONEWAY, Request};
@@ -77,6 +81,8 @@ const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
 /// What all connections of a server share.
 pub(super) struct Shared<A> {
     pub(super) api: Arc<A>,
+    /// Who may call, where somebody asks.
+    pub(super) access: Option<Arc<AccessControl>>,
     pub(super) metrics: Arc<ThriftMetrics>,
     pub(super) config: ThriftConfig,
     pub(super) long_orders: LongOrders,
@@ -165,21 +171,22 @@ pub(super) async fn run_tls<A: IdApi>(
         () = stopped => None,
     };
     if let Some(secured) = secured {
-        run(secured.stream, secured.identity, shared).await;
+        run(secured.stream, peer.ip(), secured.identity, shared).await;
     }
 }
 
-/// Serves `stream` to its end. `caller` is who is at the other end, if that is known.
+/// Serves `stream` from `peer` to its end. `identity` is what its certificate says.
 pub(super) async fn run<A: IdApi, S: Stream>(
     stream: S,
-    caller: Option<PeerIdentity>,
+    peer: IpAddr,
+    identity: Option<PeerIdentity>,
     shared: Arc<Shared<A>>,
 ) {
     let _open = Held::new(&shared.metrics.open);
     let now = Instant::now();
     let mut connection = Connection {
         stream,
-        caller,
+        caller: CallerOf::new(shared.access.as_ref(), peer, identity),
         output: Vec::new(),
         shared: &shared,
         hold: Hold::of(&shared.buffers),
@@ -197,8 +204,8 @@ pub(super) async fn run<A: IdApi, S: Stream>(
 
 struct Connection<'a, A, S> {
     stream: S,
-    /// Who is at the other end, as a certificate said that was verified.
-    caller: Option<PeerIdentity>,
+    /// Who calls.
+    caller: CallerOf<'a>,
     /// Replies that are not written yet.
     output: Vec<u8>,
     shared: &'a Shared<A>,
@@ -348,6 +355,19 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
         };
         let began = self.now;
         shared.metrics.request(method);
+        if method == Method::Authenticate {
+            self.flush().await?;
+            // Boxed: rare and large, it would make every connection larger.
+            let result = Box::pin(self.caller.authenticate(request)).await;
+            return self.authenticated(result, request, dialect, began);
+        }
+        let who = match self.caller.known(method, &request, began) {
+            Some(who) => who,
+            None => {
+                self.flush().await?;
+                Box::pin(self.caller.find(method, &request, began)).await
+            }
+        };
         let share = match shared.long_orders.share(method, &request) {
             0 => Some(None),
             share => self.share(share).await?.map(Some),
@@ -357,7 +377,8 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
             Some(_) => {
                 let _in_flight = Held::new(&shared.metrics.in_flight);
                 let draining = || shared.is_stopping();
-                let call = calls::call(method, request, &*shared.api, &shared.metrics, draining);
+                let (api, metrics) = (&*shared.api, &shared.metrics);
+                let call = calls::call(method, request, &who, api, metrics, draining);
                 let mut call = pin!(call);
                 match poll_once(call.as_mut()).await {
                     Some(answer) => answer,
@@ -383,6 +404,23 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
         self.finish(behind).await
     }
 
+    /// Appends the reply of authenticate, which began at `began`.
+    fn authenticated(
+        &mut self,
+        result: Result<(), Error>,
+        request: Request<'_>,
+        dialect: Dialect,
+        began: Instant,
+    ) -> Result<(), End> {
+        self.now = Instant::now();
+        let answer = calls::authenticated(result, &self.shared.metrics);
+        self.shared.metrics.answered(Method::Authenticate, self.now - began);
+        match request.is_oneway() {
+            true => Ok(()),
+            false => self.append(dialect, request.header, Method::Authenticate.name(), answer),
+        }
+    }
+
     /// Begins the calls at `cursor` that may begin before their turn, as far as they
     /// are there and the memory allows.
     async fn begin_behind<'b>(
@@ -400,6 +438,7 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
             let Some(method) = request.method().ok().filter(|m| ahead::may_begin(*m)) else {
                 break;
             };
+            let Some(who) = self.caller.known(method, &request, self.now) else { break };
             if !self.hold.set(self.held() + ahead::CALL_BYTES) {
                 break;
             }
@@ -409,7 +448,7 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
             let mut call = Box::pin(async move {
                 let _in_flight = Held::new(&shared.metrics.in_flight);
                 let draining = || shared.is_stopping();
-                calls::call(method, request, &*shared.api, &shared.metrics, draining).await
+                calls::call(method, request, &who, &*shared.api, &shared.metrics, draining).await
             });
             let state = match poll_once(call.as_mut()).await {
                 Some(answer) => State::Ready(answer),
@@ -521,7 +560,7 @@ impl<'a, A: IdApi, S: Stream> Connection<'a, A, S> {
     ) -> Result<(), End> {
         let to = ReplyTo { dialect, strict: header.strict, name, seqid: header.seqid };
         reply::append(&mut self.output, &to, answer).map_err(|error| {
-            let caller = self.caller.as_ref().map_or("", |caller| &caller.name);
+            let caller = self.caller.name();
             tracing::error!(%error, method = name, caller, "a reply could not be written");
             End::Close
         })

@@ -323,7 +323,8 @@ pub struct IdGenException {
   /// Stable name of the failure. Decide on this, never on the message:
   /// UNKNOWN_TYPE, UNKNOWN_INSTANCE, RETIRED, INVALID_ARGUMENT, ALREADY_EXISTS,
   /// CONFLICT, EXHAUSTED, UNAVAILABLE, DEADLINE, OVERLOADED, PERMISSION_DENIED,
-  /// CLOCK_BACKWARDS, INTERNAL. Treat a name that is not listed here as INTERNAL.
+  /// QUOTA_EXCEEDED, CLOCK_BACKWARDS, INTERNAL. Treat a name that is not listed here
+  /// as INTERNAL.
   pub code: Option<String>,
   /// What went wrong and what to do, for a person.
   pub message: Option<String>,
@@ -2055,7 +2056,8 @@ pub trait TIdGenServiceSyncClient {
   /// The next id of a type. Original interface.
   ///
   /// RES_BAD_PARAMETER for an empty, missing or illegal idName; RES_INNER_ERROR
-  /// for an unknown type and everything else. `caller` is free text and may be empty.
+  /// for an unknown type and everything else. `caller` is free text and may be empty;
+  /// one that begins with idg_ is an API token, and counts for this call alone.
   fn get_id(&mut self, caller: String, id_name: String) -> thrift::Result<ResLong>;
   /// The next id of a type as decimal text, with the type's prefix before it if
   /// usePrefix is true. Original interface; codes as in getId.
@@ -2134,6 +2136,15 @@ pub trait TIdGenServiceSyncClient {
   /// format writes it. INVALID_ARGUMENT for one that the type cannot have handed out.
   /// Uses up no id.
   fn decode_id(&mut self, id_type: String, id: String) -> thrift::Result<DecodedId>;
+  /// Says who calls on this connection, by an API token: from here on the calls of
+  /// the connection are those of this caller, until the next authenticate.
+  /// PERMISSION_DENIED for a token that is not valid, UNAVAILABLE where the node does
+  /// not know it and cannot look it up; then the calls that follow are nobody's.
+  ///
+  /// Once per connection, before the calls. A token that is revoked or expires later
+  /// lets no call pass any more, within a second: those fail with PERMISSION_DENIED.
+  /// An empty text is INVALID_ARGUMENT.
+  fn authenticate(&mut self, token: String) -> thrift::Result<()>;
 }
 
 pub trait TIdGenServiceSyncClientMarker {}
@@ -2538,6 +2549,33 @@ impl <C: TThriftClient + TIdGenServiceSyncClientMarker> TIdGenServiceSyncClient 
       result.ok_or()
     }
   }
+  fn authenticate(&mut self, token: String) -> thrift::Result<()> {
+    (
+      {
+        self.increment_sequence_number();
+        let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Call, self.sequence_number());
+        let call_args = IdGenServiceAuthenticateArgs { token };
+        self.o_prot_mut().write_message_begin(&message_ident)?;
+        call_args.write_to_out_protocol(self.o_prot_mut())?;
+        self.o_prot_mut().write_message_end()?;
+        self.o_prot_mut().flush()
+      }
+    )?;
+    {
+      let message_ident = self.i_prot_mut().read_message_begin()?;
+      verify_expected_sequence_number(self.sequence_number(), message_ident.sequence_number)?;
+      verify_expected_service_call("authenticate", &message_ident.name)?;
+      if message_ident.message_type == TMessageType::Exception {
+        let remote_error = thrift::Error::read_application_error_from_in_protocol(self.i_prot_mut())?;
+        self.i_prot_mut().read_message_end()?;
+        return Err(thrift::Error::Application(remote_error))
+      }
+      verify_expected_message_type(TMessageType::Reply, message_ident.message_type)?;
+      let result = IdGenServiceAuthenticateResult::read_from_in_protocol(self.i_prot_mut())?;
+      self.i_prot_mut().read_message_end()?;
+      result.ok_or()
+    }
+  }
 }
 
 //
@@ -2548,7 +2586,8 @@ pub trait IdGenServiceSyncHandler {
   /// The next id of a type. Original interface.
   ///
   /// RES_BAD_PARAMETER for an empty, missing or illegal idName; RES_INNER_ERROR
-  /// for an unknown type and everything else. `caller` is free text and may be empty.
+  /// for an unknown type and everything else. `caller` is free text and may be empty;
+  /// one that begins with idg_ is an API token, and counts for this call alone.
   fn handle_get_id(&self, caller: String, id_name: String) -> thrift::Result<ResLong>;
   /// The next id of a type as decimal text, with the type's prefix before it if
   /// usePrefix is true. Original interface; codes as in getId.
@@ -2627,6 +2666,15 @@ pub trait IdGenServiceSyncHandler {
   /// format writes it. INVALID_ARGUMENT for one that the type cannot have handed out.
   /// Uses up no id.
   fn handle_decode_id(&self, id_type: String, id: String) -> thrift::Result<DecodedId>;
+  /// Says who calls on this connection, by an API token: from here on the calls of
+  /// the connection are those of this caller, until the next authenticate.
+  /// PERMISSION_DENIED for a token that is not valid, UNAVAILABLE where the node does
+  /// not know it and cannot look it up; then the calls that follow are nobody's.
+  ///
+  /// Once per connection, before the calls. A token that is revoked or expires later
+  /// lets no call pass any more, within a second: those fail with PERMISSION_DENIED.
+  /// An empty text is INVALID_ARGUMENT.
+  fn handle_authenticate(&self, token: String) -> thrift::Result<()>;
 }
 
 pub struct IdGenServiceSyncProcessor<H: IdGenServiceSyncHandler> {
@@ -2680,6 +2728,9 @@ impl <H: IdGenServiceSyncHandler> IdGenServiceSyncProcessor<H> {
   }
   fn process_decode_id(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     TIdGenServiceProcessFunctions::process_decode_id(&self.handler, incoming_sequence_number, i_prot, o_prot)
+  }
+  fn process_authenticate(&self, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    TIdGenServiceProcessFunctions::process_authenticate(&self.handler, incoming_sequence_number, i_prot, o_prot)
   }
 }
 
@@ -3434,6 +3485,66 @@ impl TIdGenServiceProcessFunctions {
       },
     }
   }
+  pub fn process_authenticate<H: IdGenServiceSyncHandler>(handler: &H, incoming_sequence_number: i32, i_prot: &mut dyn TInputProtocol, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let args = IdGenServiceAuthenticateArgs::read_from_in_protocol(i_prot)?;
+    match handler.handle_authenticate(args.token) {
+      Ok(_) => {
+        let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Reply, incoming_sequence_number);
+        o_prot.write_message_begin(&message_ident)?;
+        let ret = IdGenServiceAuthenticateResult { error: None };
+        ret.write_to_out_protocol(o_prot)?;
+        o_prot.write_message_end()?;
+        o_prot.flush()
+      },
+      Err(e) => {
+        match e {
+          thrift::Error::User(usr_err) => {
+            if usr_err.downcast_ref::<IdGenException>().is_some() {
+              let err = usr_err.downcast::<IdGenException>().expect("downcast already checked");
+              let ret_err = IdGenServiceAuthenticateResult{ error: Some(*err) };
+              let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Reply, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              ret_err.write_to_out_protocol(o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            } else {
+              let ret_err = {
+                ApplicationError::new(
+                  ApplicationErrorKind::Unknown,
+                  usr_err.to_string()
+                )
+              };
+              let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Exception, incoming_sequence_number);
+              o_prot.write_message_begin(&message_ident)?;
+              thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+              o_prot.write_message_end()?;
+              o_prot.flush()
+            }
+          },
+          thrift::Error::Application(app_err) => {
+            let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&app_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+          _ => {
+            let ret_err = {
+              ApplicationError::new(
+                ApplicationErrorKind::Unknown,
+                e.to_string()
+              )
+            };
+            let message_ident = TMessageIdentifier::new("authenticate", TMessageType::Exception, incoming_sequence_number);
+            o_prot.write_message_begin(&message_ident)?;
+            thrift::Error::write_application_error_to_out_protocol(&ret_err, o_prot)?;
+            o_prot.write_message_end()?;
+            o_prot.flush()
+          },
+        }
+      },
+    }
+  }
 }
 
 impl <H: IdGenServiceSyncHandler> TProcessor for IdGenServiceSyncProcessor<H> {
@@ -3481,6 +3592,9 @@ impl <H: IdGenServiceSyncHandler> TProcessor for IdGenServiceSyncProcessor<H> {
       },
       "decodeId" => {
         self.process_decode_id(message_ident.sequence_number, i_prot, o_prot)
+      },
+      "authenticate" => {
+        self.process_authenticate(message_ident.sequence_number, i_prot, o_prot)
       },
       method => {
         Err(
@@ -5397,6 +5511,110 @@ impl IdGenServiceDecodeIdResult {
       fld_var.write_to_out_protocol(o_prot)?;
       o_prot.write_field_end()?
     }
+    if let Some(ref fld_var) = self.error {
+      o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
+      fld_var.write_to_out_protocol(o_prot)?;
+      o_prot.write_field_end()?
+    }
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// IdGenServiceAuthenticateArgs
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct IdGenServiceAuthenticateArgs {
+  token: String,
+}
+
+impl IdGenServiceAuthenticateArgs {
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateArgs> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<String> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = i_prot.read_string()?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    verify_required_field_exists("IdGenServiceAuthenticateArgs.token", &f_1)?;
+    let ret = IdGenServiceAuthenticateArgs {
+      token: f_1.expect("auto-generated code should have checked for presence of required fields"),
+    };
+    Ok(ret)
+  }
+  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("authenticate_args");
+    o_prot.write_struct_begin(&struct_ident)?;
+    o_prot.write_field_begin(&TFieldIdentifier::new("token", TType::String, 1))?;
+    o_prot.write_string(&self.token)?;
+    o_prot.write_field_end()?;
+    o_prot.write_field_stop()?;
+    o_prot.write_struct_end()
+  }
+}
+
+//
+// IdGenServiceAuthenticateResult
+//
+
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct IdGenServiceAuthenticateResult {
+  pub(super) error: Option<IdGenException>,
+}
+
+impl IdGenServiceAuthenticateResult {
+  fn ok_or(self) -> thrift::Result<()> {
+    if self.error.is_some() {
+      Err(thrift::Error::User(Box::new(self.error.unwrap())))
+    } else {
+      Ok(())
+    }
+  }
+  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateResult> {
+    i_prot.read_struct_begin()?;
+    let mut f_1: Option<IdGenException> = None;
+    loop {
+      let field_ident = i_prot.read_field_begin()?;
+      if field_ident.field_type == TType::Stop {
+        break;
+      }
+      let field_id = field_id(&field_ident)?;
+      match field_id {
+        1 => {
+          let val = IdGenException::read_from_in_protocol(i_prot)?;
+          f_1 = Some(val);
+        },
+        _ => {
+          i_prot.skip(field_ident.field_type)?;
+        },
+      };
+      i_prot.read_field_end()?;
+    }
+    i_prot.read_struct_end()?;
+    let ret = IdGenServiceAuthenticateResult {
+      error: f_1,
+    };
+    Ok(ret)
+  }
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+    let struct_ident = TStructIdentifier::new("IdGenServiceAuthenticateResult");
+    o_prot.write_struct_begin(&struct_ident)?;
     if let Some(ref fld_var) = self.error {
       o_prot.write_field_begin(&TFieldIdentifier::new("error", TType::Struct, 1))?;
       fld_var.write_to_out_protocol(o_prot)?;

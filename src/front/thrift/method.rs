@@ -31,11 +31,13 @@ pub enum Method {
     LeaseRange,
     /// `decodeId`
     DecodeId,
+    /// `authenticate`
+    Authenticate,
 }
 
 impl Method {
     /// Every method, for metrics.
-    pub const ALL: [Method; 14] = [
+    pub const ALL: [Method; 15] = [
         Method::GetId,
         Method::GetStrId,
         Method::AddNewId,
@@ -50,6 +52,7 @@ impl Method {
         Method::IssueStringIds,
         Method::LeaseRange,
         Method::DecodeId,
+        Method::Authenticate,
     ];
 
     /// The name in the IDL.
@@ -69,6 +72,7 @@ impl Method {
             Method::IssueStringIds => "issueStringIds",
             Method::LeaseRange => "leaseRange",
             Method::DecodeId => "decodeId",
+            Method::Authenticate => "authenticate",
         }
     }
 
@@ -90,6 +94,7 @@ impl Method {
             b"issueStringIds" => Method::IssueStringIds,
             b"leaseRange" => Method::LeaseRange,
             b"decodeId" => Method::DecodeId,
+            b"authenticate" => Method::Authenticate,
             _ => return None,
         })
     }

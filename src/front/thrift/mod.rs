@@ -6,6 +6,7 @@
 //! messages    cuts the bytes of a connection into messages
 //! wire        what the bytes mean, without trusting them
 //! request     which method (method), and are its arguments there
+//! calling     who calls: the token of a connection or of a call
 //! calls       what the method wants of the service, and what that says
 //! codes       the one table from errors to the wire
 //! ahead       calls that begin while one before them waits
@@ -24,6 +25,7 @@ mod ahead;
 #[doc(hidden)]
 pub mod bench;
 mod buffers;
+mod calling;
 mod calls;
 pub mod codes;
 mod connection;

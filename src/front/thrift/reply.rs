@@ -9,12 +9,13 @@ use thrift::protocol::{
 use thrift::{ApplicationError, ApplicationErrorKind};
 
 use super::generated::{
-    DecodedId, IdGenException, IdGenServiceAddNewIdResult, IdGenServiceDecodeIdResult,
-    IdGenServiceDescribeTypeResult, IdGenServiceEchoResult, IdGenServiceGetIdResult,
-    IdGenServiceGetStrIdResult, IdGenServiceIssueIdsResult, IdGenServiceIssueStringIdsResult,
-    IdGenServiceLeaseRangeResult, IdGenServiceNextIdResult, IdGenServiceNextIdsResult,
-    IdGenServiceNextShardedIdResult, IdGenServiceNextStringIdResult, IdGenServiceNodeStatusResult,
-    IdRange, NodeInfo, RangeLease, ResBool, ResLong, ResStr, TypeInfo,
+    DecodedId, IdGenException, IdGenServiceAddNewIdResult, IdGenServiceAuthenticateResult,
+    IdGenServiceDecodeIdResult, IdGenServiceDescribeTypeResult, IdGenServiceEchoResult,
+    IdGenServiceGetIdResult, IdGenServiceGetStrIdResult, IdGenServiceIssueIdsResult,
+    IdGenServiceIssueStringIdsResult, IdGenServiceLeaseRangeResult, IdGenServiceNextIdResult,
+    IdGenServiceNextIdsResult, IdGenServiceNextShardedIdResult, IdGenServiceNextStringIdResult,
+    IdGenServiceNodeStatusResult, IdRange, NodeInfo, RangeLease, ResBool, ResLong, ResStr,
+    TypeInfo,
 };
 use super::one_id;
 use super::wire::{Dialect, Protocol};
@@ -51,6 +52,8 @@ pub enum Answer {
     LeaseRange(Result<RangeLease, IdGenException>),
     /// Of decodeId.
     DecodeId(Result<Box<DecodedId>, IdGenException>),
+    /// Of authenticate.
+    Authenticate(Result<(), IdGenException>),
     /// The call never reached a method.
     Refused(ApplicationErrorKind, String),
 }
@@ -205,6 +208,9 @@ fn write(out: &mut dyn TOutputProtocol, to: &ReplyTo<'_>, answer: Answer) -> thr
         Answer::DecodeId(result) => {
             let (result_value, error) = either(result.map(|decoded| *decoded));
             IdGenServiceDecodeIdResult { result_value, error }.write_to_out_protocol(out)?;
+        }
+        Answer::Authenticate(result) => {
+            IdGenServiceAuthenticateResult { error: result.err() }.write_to_out_protocol(out)?;
         }
         Answer::Refused(kind, message) => {
             let error = ApplicationError::new(kind, message);

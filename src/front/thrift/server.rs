@@ -16,6 +16,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::front::tls::TlsPort;
+use crate::service::access::AccessControl;
 use crate::service::api::IdApi;
 
 use super::buffers::Buffers;
@@ -120,12 +121,12 @@ pub struct Served {
 pub type TlsAddr = (SocketAddr, Arc<TlsPort>);
 
 /// Bound ports that are not served yet.
-#[derive(Debug)]
 pub struct ThriftServer {
     plain: Option<TcpListener>,
     tls: Option<(TcpListener, Arc<TlsPort>)>,
     addr: SocketAddr,
     config: ThriftConfig,
+    access: Option<Arc<AccessControl>>,
 }
 
 impl ThriftServer {
@@ -134,6 +135,12 @@ impl ThriftServer {
     /// [`serve`](Self::serve) runs.
     pub async fn bind(config: ThriftConfig) -> io::Result<Self> {
         Self::bind_with_tls(config, None).await
+    }
+
+    /// Asks `access` who calls, and what they may take. Without, nobody asks.
+    pub fn guarded_by(mut self, access: Arc<AccessControl>) -> Self {
+        self.access = Some(access);
+        self
     }
 
     /// The same with a port for TLS, too; one of both must be there.
@@ -151,7 +158,7 @@ impl ThriftServer {
         let first = plain.as_ref().or(tls.as_ref().map(|(listener, _)| listener));
         let first = first.ok_or_else(|| invalid("there is no address".to_owned()))?;
         let addr = first.local_addr()?;
-        Ok(ThriftServer { plain, tls, addr, config })
+        Ok(ThriftServer { plain, tls, addr, config, access: None })
     }
 
     /// Where it listens, with the port that was taken: without TLS, if it does.
@@ -179,6 +186,7 @@ impl ThriftServer {
         let buffers = Buffers::new(self.config.buffer_bytes);
         let shared = Arc::new(Shared {
             api,
+            access: self.access,
             metrics,
             config: self.config,
             long_orders,
@@ -194,7 +202,7 @@ impl ThriftServer {
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(ended) = connections.join_next() => note_end(&shared.metrics, ended),
                 accepted = accept(&self.plain, &self.tls, pause) => match accepted {
-                    Ok((stream, tls)) => {
+                    Ok((stream, peer, tls)) => {
                         pause = None;
                         if connections.len() >= shared.config.max_connections {
                             shared.metrics.refused(Refused::Limit);
@@ -203,8 +211,10 @@ impl ThriftServer {
                         shared.metrics.accepted.inc();
                         let shared = Arc::clone(&shared);
                         match tls {
-                            None => connections.spawn(connection::run(stream, None, shared)),
-                            Some((peer, port)) => {
+                            None => {
+                                connections.spawn(connection::run(stream, peer.ip(), None, shared))
+                            }
+                            Some(port) => {
                                 connections.spawn(connection::run_tls(stream, peer, port, shared))
                             }
                         };
@@ -241,7 +251,7 @@ async fn accept(
     plain: &Option<TcpListener>,
     tls: &Option<(TcpListener, Arc<TlsPort>)>,
     pause: Option<Instant>,
-) -> io::Result<(TcpStream, Option<TlsAddr>)> {
+) -> io::Result<(TcpStream, SocketAddr, Option<Arc<TlsPort>>)> {
     if let Some(pause) = pause {
         sleep_until(pause).await;
     }
@@ -264,7 +274,7 @@ async fn accept(
                 // Replies are written whole, so waiting for more bytes to send
                 // with them (Nagle) only costs time. Not worth a connection.
                 let _ = stream.set_nodelay(true);
-                return Ok((stream, port.map(|port| (peer, Arc::clone(port)))));
+                return Ok((stream, peer, port.map(Arc::clone)));
             }
             // The peer was gone before its turn came; says nothing of us.
             Err(error)

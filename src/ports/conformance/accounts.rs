@@ -25,6 +25,7 @@ pub async fn accounts(store: Store, log: Arc<dyn RangeStore>) {
     sessions(&store).await;
     what_ends_sessions(&store).await;
     tokens(&store).await;
+    certificates(&store).await;
     expiry(&store).await;
     a_session_lives_on_with_use(&store).await;
     audited(&store, &log).await;
@@ -70,6 +71,8 @@ fn setup(text: &str) -> NewCredential {
         name: String::new(),
         role: Role::Administer,
         types: vec![],
+        quota: None,
+        certificate: false,
         agent: String::new(),
         address: String::new(),
         ttl_ms: Some(LONG_MS),
@@ -94,6 +97,7 @@ fn token(account: Option<&str>, text: &str) -> NewCredential {
         name: text.to_owned(),
         role: Role::Operate,
         types: vec!["order".to_owned(), "shop.*".to_owned()],
+        quota: Some(5_000),
         ttl_ms: None,
         ..setup(text)
     }
@@ -281,6 +285,7 @@ async fn tokens(store: &Store) {
     assert_eq!(kept.types, ["order", "shop.*"]);
     assert_eq!((kept.created_by.as_str(), kept.expires_ms), ("admin token", None));
     assert_eq!((kept.last_used_ms, kept.revoked_ms), (None, None));
+    assert_eq!((kept.quota, kept.certificate), (Some(5_000), false));
     let found = store.find_credential(&secret("ci")).await.unwrap().expect("it lets in");
     assert_eq!((found.credential, found.account_role), (kept.clone(), None));
     let again = NewCredential { name: "ci".to_owned(), ..token(None, "ci2") };
@@ -303,6 +308,30 @@ async fn tokens(store: &Store) {
     assert_eq!(revoked, Ok(false), "only once");
     keep(store, again).await;
     assert!(lets_in(store, "ci2").await, "its name is free again");
+}
+
+async fn certificates(store: &Store) {
+    let new = |id: &str| NewCredential {
+        id: id.to_owned(),
+        name: "shop.example".to_owned(),
+        role: Role::Issue,
+        quota: None,
+        certificate: true,
+        ..token(None, "certificate shop.example")
+    };
+    let kept = store.add_credential(&new("id-cert-1"), "suite").await.unwrap();
+    assert_eq!((kept.role, kept.quota, kept.certificate), (Role::Issue, None, true));
+    let found = store.find_credential(&new("").secret).await.unwrap().expect("it lets in");
+    assert_eq!(found.credential, kept);
+    let error = refusal(store.add_credential(&new("id-cert-2"), "suite").await);
+    assert_eq!(error.code, ErrorCode::AlreadyExists, "{error}");
+    let end = store.end_credential(CredentialKind::Token, "id-cert-1", None, "suite").await;
+    assert_eq!(end, Ok(true));
+    assert!(store.find_credential(&new("").secret).await.unwrap().is_none());
+    // A secret that is always the same can be used again.
+    keep(store, new("id-cert-2")).await;
+    let found = store.find_credential(&new("").secret).await.unwrap().expect("it lets in");
+    assert_eq!(found.credential.id, "id-cert-2");
 }
 
 async fn expiry(store: &Store) {
@@ -358,6 +387,8 @@ async fn audited(store: &Store, log: &Arc<dyn RangeStore>) {
     store.change_account("dan", &closed, "ann").await.unwrap();
     store.note_failed_login("dan", "192.0.2.7").await.unwrap();
     store.note_failed_login("né\u{7}", "192.0.2.7").await.unwrap();
+    store.note_refused_call("dans", "192.0.2.8", "type").await.unwrap();
+    store.note_refused_call("", "192.0.2.8", "token").await.unwrap();
     store.touch("id-dans", life(1, 1)).await.unwrap();
     store.remove_account("dan", "ann").await.unwrap();
     let entries = log.audit(100).await.unwrap();
@@ -374,6 +405,8 @@ async fn audited(store: &Store, log: &Arc<dyn RangeStore>) {
         ("change_account", "dan", "ann"),
         ("failed_login", "dan", "192.0.2.7"),
         ("failed_login", "?", "192.0.2.7"),
+        ("refused_call", "dans", "192.0.2.8"),
+        ("refused_call", "?", "192.0.2.8"),
         ("remove_account", "dan", "ann"),
     ];
     assert_eq!(told, expected);

@@ -7,9 +7,9 @@ use crate::domain::import::{ForeignToken, Table, plan_tokens};
 use crate::domain::{Error, ErrorCode};
 use crate::ports::NewCredential;
 
-/// What such a token may do at most: the weakest role that may issue ids. It works on the
-/// routes of tinyid alone, because the admin API takes secrets of our own form only.
-const ROLE: Role = Role::Operate;
+/// What such a token may do: take ids. It works on the routes of tinyid alone, because
+/// the others take secrets of our own form only.
+const ROLE: Role = Role::Issue;
 /// Below so many characters a secret is easily guessed.
 const SHORT: usize = 16;
 

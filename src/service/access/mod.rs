@@ -6,9 +6,11 @@
 //! itself.
 
 mod cache;
+pub mod callers;
 mod import;
 mod limit;
 mod password;
+mod quota;
 
 #[cfg(test)]
 mod tests;
@@ -24,11 +26,12 @@ use tokio::time::Instant;
 
 use crate::domain::access::{
     Account, AccountChange, Credential, CredentialKind, NewAccount, Role, SecretHash, check_name,
-    check_password, check_scopes, in_scope,
+    check_password, check_quota, check_scopes,
 };
 use crate::domain::{Error, ErrorCode};
 use crate::ports::{Accounts, Clock, Entropy, NewCredential, SessionLife, StoreError};
-use cache::{Cache, Found};
+use cache::{Cache, Entry, FRESH, Found};
+use callers::Callers;
 pub use import::ImportedToken;
 use limit::Limiter;
 use password::Hasher;
@@ -124,6 +127,11 @@ pub struct TokenSpec {
     pub role: Role,
     /// What it is limited to; see [`check_scopes`].
     pub types: Vec<String>,
+    /// How many ids per second it may take on each node; see [`check_quota`].
+    pub quota: Option<i64>,
+    /// Whether no secret is shown but a client's certificate for this name. Only with
+    /// the role [`Role::Issue`].
+    pub certificate: bool,
     /// When it ends, in milliseconds of the Unix epoch; in the future, within
     /// [`LONGEST_TOKEN_MS`]. `None` for never.
     pub expires_ms: Option<i64>,
@@ -135,6 +143,33 @@ struct Notes {
     refilled: Instant,
 }
 
+impl Notes {
+    fn new() -> Self {
+        Notes { left: NOTED_FAILURES, refilled: Instant::now() }
+    }
+
+    /// Whether one may be written at `now`.
+    fn may(&mut self, now: Instant) -> bool {
+        if self.left < NOTED_FAILURES && now >= self.refilled + NOTE_EVERY {
+            self.left += 1;
+            self.refilled = now;
+        }
+        let may = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        may
+    }
+}
+
+/// What a look-up said.
+struct Looked {
+    /// Who is let in.
+    caller: Option<Caller>,
+    /// When the store was asked.
+    asked: Instant,
+    /// When it ends by itself.
+    ends: Option<Instant>,
+}
+
 /// See the module. One for a node.
 pub struct AccessControl {
     accounts: Arc<dyn Accounts>,
@@ -144,6 +179,7 @@ pub struct AccessControl {
     limiter: Mutex<Limiter>,
     notes: Mutex<Notes>,
     cache: Cache,
+    callers: Callers,
     strangers: Semaphore,
     /// Whether there was an account once. There always is one from then on, but for
     /// one that somebody removes who has the admin token.
@@ -163,8 +199,9 @@ impl AccessControl {
             hasher: Hasher::new(&*entropy)?,
             entropy,
             limiter: Mutex::default(),
-            notes: Mutex::new(Notes { left: NOTED_FAILURES, refilled: Instant::now() }),
+            notes: Mutex::new(Notes::new()),
             cache: Cache::default(),
+            callers: Callers::new(),
             strangers: Semaphore::new(STRANGERS_AT_ONCE),
             has_accounts: AtomicBool::new(false),
         })
@@ -219,7 +256,7 @@ impl AccessControl {
         let counted = format!("set-up from {}", origin.address);
         self.attempt(&counted, origin)?;
         // Before a password is hashed for somebody who made the secret up.
-        if self.look_up(&secret).await?.is_none() {
+        if self.look_up(&secret, FRESH).await?.caller.is_none() {
             return Err(crate::ports::accounts::no_setup().into());
         }
         let password = self.hasher.hash(password, &*self.entropy).await?;
@@ -273,21 +310,9 @@ impl AccessControl {
     /// Fails where it is not known here and the store is away.
     pub async fn who(&self, kind: CredentialKind, secret: &str) -> Result<Option<Caller>, Error> {
         let hash = hash(secret);
-        let found = self.look_up(&hash).await?;
-        Ok(found.filter(|caller| caller.credential.kind == kind))
-    }
-
-    /// Whether `secret` is that of an API token which may hand out ids of the type called
-    /// `name`, be there such a type or not. Fails where the token is not known here and
-    /// the store is away.
-    pub async fn may_issue(&self, secret: &str, name: &str) -> Result<bool, Error> {
-        if secret.is_empty() || secret.len() > MAX_SECRET {
-            return Ok(false);
-        }
-        let caller = self.who(CredentialKind::Token, secret).await?;
-        Ok(caller.is_some_and(|caller| {
-            caller.role >= Role::Operate && in_scope(&caller.credential.types, name)
-        }))
+        let found = self.look_up(&hash, FRESH).await?.caller;
+        // A certificate is no secret.
+        Ok(found.filter(|caller| caller.credential.kind == kind && !caller.credential.certificate))
     }
 
     /// What must come with a request that changes something and is authenticated by
@@ -425,9 +450,9 @@ impl AccessControl {
         Ok(ended?)
     }
 
-    /// Makes an API token of `account`, or of nobody, and answers with its secret, once.
-    /// Refused: `ALREADY_EXISTS`, `CONFLICT`, `INVALID_ARGUMENT` (`name`, `types`,
-    /// `expires_ms`).
+    /// Makes an API token of `account`, or of nobody, and answers with its secret, once;
+    /// an empty one for a certificate. Refused: `ALREADY_EXISTS`, `CONFLICT`,
+    /// `INVALID_ARGUMENT` (`name`, `role`, `types`, `quota`, `expires_ms`).
     pub async fn add_token(
         &self,
         spec: TokenSpec,
@@ -436,6 +461,12 @@ impl AccessControl {
     ) -> Result<(Credential, String), Error> {
         check_name(&spec.name)?;
         check_scopes(&spec.types)?;
+        if let Some(quota) = spec.quota {
+            check_quota(quota)?;
+        }
+        if spec.certificate && spec.role != Role::Issue {
+            return Err(Error::invalid("role", "role of a certificate must be issue"));
+        }
         let ttl_ms = spec.expires_ms.map(|at| at.saturating_sub(self.clock.now_ms()));
         if let Some(ttl_ms) = ttl_ms.filter(|ttl| !(1..=LONGEST_TOKEN_MS).contains(ttl)) {
             return Err(Error::invalid(
@@ -447,8 +478,15 @@ impl AccessControl {
             ));
         }
         let secret = self.secret(TOKEN_PREFIX);
+        let (secret, kept) = match spec.certificate {
+            true => (String::new(), callers::certificate(&spec.name)),
+            false => (secret.clone(), hash(&secret)),
+        };
         let new = NewCredential {
             kind: CredentialKind::Token,
+            secret: kept,
+            quota: spec.quota,
+            certificate: spec.certificate,
             account: account.map(str::to_owned),
             name: spec.name,
             role: spec.role,
@@ -476,11 +514,12 @@ impl AccessControl {
         Ok(Login { caller: Caller { credential, role: account.role }, secret })
     }
 
-    async fn look_up(&self, secret: &SecretHash) -> Result<Option<Caller>, Error> {
+    /// What is known of a credential; of the store, if that is older than `fresh`.
+    async fn look_up(&self, secret: &SecretHash, fresh: Duration) -> Result<Looked, Error> {
         let asked = Instant::now();
-        let (found, generation) = self.cache.find(secret, asked);
+        let (found, generation) = self.cache.find(secret, asked, fresh);
         let last = match found {
-            Found::Fresh(known) => return Ok(Some(caller(known))),
+            Found::Fresh(entry) => return Ok(entry.into()),
             Found::Stale(last) => last,
         };
         let answer = match last {
@@ -496,15 +535,30 @@ impl AccessControl {
                     self.touch(known).await;
                 }
                 self.cache.put(secret, answer.as_ref(), asked, generation);
-                Ok(answer.map(caller))
+                Ok(match answer {
+                    Some(known) => Entry::of(known, asked).into(),
+                    None => Looked { caller: None, asked, ends: None },
+                })
             }
-            (Err(error), Some(known)) => {
+            (Err(error), Some(_)) => {
                 tracing::debug!(%error, "access: the store is away, what is known counts");
-                self.cache.keep(secret, Instant::now());
-                Ok(Some(caller(known)))
+                self.keep_up(secret)
             }
             (Err(error), None) => Err(error.into()),
         }
+    }
+
+    /// What is known of a credential counts for a moment longer: the store is away.
+    fn keep_up(&self, secret: &SecretHash) -> Result<Looked, Error> {
+        let now = Instant::now();
+        let (Found::Fresh(entry) | Found::Stale(Some(entry)), _) =
+            self.cache.find(secret, now, FRESH)
+        else {
+            let message = "the store is away, and who asks is not known here";
+            return Err(Error::new(ErrorCode::Unavailable, message));
+        };
+        self.cache.keep(secret, now);
+        Ok(Entry { asked: now, ..entry }.into())
     }
 
     /// Notes the use of `known`, where that is due.
@@ -543,14 +597,7 @@ impl AccessControl {
     async fn note_failure(&self, name: &str, origin: &Origin) {
         let may = {
             let mut notes = self.notes.lock().expect("no one panics while holding it");
-            let now = Instant::now();
-            if notes.left < NOTED_FAILURES && now >= notes.refilled + NOTE_EVERY {
-                notes.left += 1;
-                notes.refilled = now;
-            }
-            let may = notes.left > 0;
-            notes.left = notes.left.saturating_sub(1);
-            may
+            notes.may(Instant::now())
         };
         let address = origin.address.to_canonical().to_string();
         tracing::warn!(%address, "a login failed");
@@ -575,6 +622,8 @@ impl AccessControl {
             name: String::new(),
             role: Role::View,
             types: Vec::new(),
+            quota: None,
+            certificate: false,
             agent: String::new(),
             address: String::new(),
             ttl_ms: None,
@@ -582,14 +631,18 @@ impl AccessControl {
     }
 }
 
-fn caller(known: crate::ports::Known) -> Caller {
-    let credential = known.credential;
-    let role = match (credential.kind, known.account_role) {
-        (CredentialKind::Session, Some(role)) => role,
-        (_, Some(role)) => credential.role.min(role),
-        (_, None) => credential.role,
-    };
-    Caller { credential, role }
+impl From<Entry> for Looked {
+    fn from(entry: Entry) -> Self {
+        let credential = entry.known.credential;
+        let role = match (credential.kind, entry.known.account_role) {
+            (CredentialKind::Session, Some(role)) => Some(role),
+            // What is left of it may be nothing.
+            (_, Some(role)) => credential.role.within(role),
+            (_, None) => Some(credential.role),
+        };
+        let caller = role.map(|role| Caller { credential, role });
+        Looked { caller, asked: entry.asked, ends: entry.ends }
+    }
 }
 
 fn hash(secret: &str) -> SecretHash {

@@ -325,7 +325,8 @@ pub fn is_failure(code: ErrorCode) -> bool {
         | ErrorCode::InvalidArgument
         | ErrorCode::AlreadyExists
         | ErrorCode::Conflict
-        | ErrorCode::PermissionDenied => false,
+        | ErrorCode::PermissionDenied
+        | ErrorCode::QuotaExceeded => false,
     }
 }
 

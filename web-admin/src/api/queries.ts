@@ -196,7 +196,10 @@ export const useAudit = (poll = false) =>
   });
 
 /** A list of the access view. */
-export const useAccessList = <T>(what: 'accounts' | 'sessions' | 'tokens', enabled = true) =>
+export const useAccessList = <T>(
+  what: 'accounts' | 'sessions' | 'tokens' | 'callers',
+  every: number | false = false,
+) =>
   useQuery({
     queryKey: [what],
     // Tolerates a bare list.
@@ -204,7 +207,7 @@ export const useAccessList = <T>(what: 'accounts' | 'sessions' | 'tokens', enabl
       const found = await get<List<T> | T[]>(`/${what}`, {}, signal);
       return Array.isArray(found) ? found : found.items;
     },
-    enabled,
+    refetchInterval: every,
   });
 
 export interface Action {

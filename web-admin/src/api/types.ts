@@ -12,6 +12,9 @@ export type State = 'active' | 'retired';
 
 export const ROLES = ['view', 'operate', 'administer'] as const;
 export type Role = (typeof ROLES)[number];
+/** Of tokens: also to take ids and nothing else. */
+export const TOKEN_ROLES = ['issue', ...ROLES] as const;
+export type TokenRole = (typeof TOKEN_ROLES)[number];
 
 export interface TypeOptions {
   at_limit?: 'error' | 'cycle';
@@ -353,13 +356,27 @@ export interface SessionInfo {
 export interface Token {
   id: string | number;
   name: string;
-  role: Role;
+  role: TokenRole;
   types: string[];
+  /** Ids per second on each node. */
+  quota: number | null;
+  /** The name of a client's certificate, without a secret. */
+  certificate: boolean;
   created_by: string;
   created_ms: number;
   expires_ms: number | null;
   last_used_ms: number | null;
   revoked: boolean;
+}
+
+/** What a program with a token took of the node that answers. */
+export interface Caller {
+  name: string;
+  id: string | number;
+  quota: number | null;
+  taken: number;
+  calls: number;
+  refused: Record<string, number>;
 }
 
 export interface ImportItem {

@@ -81,7 +81,7 @@ export const en = {
     unknown:
       'Nobody knows whether it has happened: the answer did not come. Look before you do it again.',
   },
-  roles: { view: 'view', operate: 'operate', administer: 'administer' },
+  roles: { issue: 'issue', view: 'view', operate: 'operate', administer: 'administer' },
   states: { active: 'active', retired: 'retired' },
   modes: {
     strict: {
@@ -555,6 +555,7 @@ export const en = {
       remove_account: 'remove account',
       add_token: 'add token',
       revoke_token: 'revoke token',
+      refused_call: 'refused call',
     },
   },
   access: {
@@ -567,6 +568,7 @@ export const en = {
     account: 'Account',
     role: 'Role',
     roleHints: {
+      issue: 'Takes ids of its types, and nothing else.',
       view: 'Sees everything but access, changes nothing.',
       operate: 'Also makes, changes and moves types.',
       administer: 'Also Redis instances, accounts, sessions and tokens.',
@@ -593,6 +595,14 @@ export const en = {
     noTokens: 'There is no token.',
     tokenTypes: 'For types',
     tokenTypesHint: 'Names, or prefixes that end in *; none for all.',
+    quota: 'Quota',
+    quotaHint: 'Ids per second on each node, and as many at once; empty for no limit.',
+    quotaWrong: 'A whole number from 1 to 1,000,000,000.',
+    noQuota: 'none',
+    perSecond: (n: number) => `${n.toLocaleString('en')}/s`,
+    rate: 'Ids/s',
+    rateHint: 'Ids per second that it takes of this node now.',
+    certificate: 'certificate',
     createdBy: 'Created by',
     revoke: 'Revoke',
     revoked: 'revoked',

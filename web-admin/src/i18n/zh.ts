@@ -80,7 +80,7 @@ export const zh: Dictionary = {
     after: (time) => `请在 ${time}后重试。`,
     unknown: '没有收到应答，操作可能已经生效。请先确认，再决定是否重做。',
   },
-  roles: { view: '查看', operate: '操作', administer: '管理' },
+  roles: { issue: '取号', view: '查看', operate: '操作', administer: '管理' },
   states: { active: '启用', retired: '停用' },
   modes: {
     strict: {
@@ -536,6 +536,7 @@ export const zh: Dictionary = {
       remove_account: '移除账号',
       add_token: '添加令牌',
       revoke_token: '吊销令牌',
+      refused_call: '拒绝调用',
     },
   },
   access: {
@@ -547,6 +548,7 @@ export const zh: Dictionary = {
     account: '账号',
     role: '权限',
     roleHints: {
+      issue: '只能获取所适用类型的 ID。',
       view: '可以查看访问控制以外的一切，不能修改。',
       operate: '还可以创建、修改和迁移类型。',
       administer: '还可以管理 Redis 实例、账号、会话和令牌。',
@@ -573,6 +575,14 @@ export const zh: Dictionary = {
     noTokens: '没有令牌。',
     tokenTypes: '适用类型',
     tokenTypesHint: '名称，或以 * 结尾的前缀；留空表示全部。',
+    quota: '配额',
+    quotaHint: '每个节点每秒的 ID 数，也是一次最多的数量；留空表示不限。',
+    quotaWrong: '1 到 1,000,000,000 之间的整数。',
+    noQuota: '不限',
+    perSecond: (n) => `${n.toLocaleString('en')}/秒`,
+    rate: 'ID/秒',
+    rateHint: '目前每秒从此节点获取的 ID 数。',
+    certificate: '证书',
     createdBy: '创建者',
     revoke: '吊销',
     revoked: '已吊销',

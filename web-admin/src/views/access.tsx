@@ -1,10 +1,19 @@
 /** Accounts, sessions, tokens, and one's own password. */
 import { Code, Table } from '@mantine/core';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { Problem } from '../api/client';
 import { useAccessList, useAction } from '../api/queries';
 import { useCan, useSession } from '../api/session';
-import { type Account, ROLES, type Role, type SessionInfo, type Token } from '../api/types';
+import {
+  type Account,
+  type Caller,
+  ROLES,
+  type Role,
+  type SessionInfo,
+  TOKEN_ROLES,
+  type Token,
+  type TokenRole,
+} from '../api/types';
 import { useT } from '../i18n';
 import {
   ActionProblem,
@@ -311,8 +320,34 @@ function Sessions() {
   );
 }
 
+/** How often the page asks what callers took, in milliseconds. */
+const CALLERS_EVERY = 5_000;
+
+/** Ids per second of each caller on the node that answers, between the last two answers. */
+function useRates(): Map<string, number> {
+  const { data, dataUpdatedAt } = useAccessList<Caller>('callers', CALLERS_EVERY);
+  const last = useRef<{ at: number; ids: Map<string, number> } | null>(null);
+  const [rates, setRates] = useState(new Map<string, number>());
+  useEffect(() => {
+    if (!data) return;
+    const before = last.current;
+    const ids = new Map(data.map((each) => [each.name, each.taken]));
+    last.current = { at: dataUpdatedAt, ids };
+    const seconds = before && (dataUpdatedAt - before.at) / 1_000;
+    if (!before || !seconds || seconds <= 0) return;
+    const rate = ([name, now]: [string, number]): [string, number] => [
+      name,
+      // Another node, or one that started anew, may count less.
+      Math.max(0, now - (before.ids.get(name) ?? 0)) / seconds,
+    ];
+    setRates(new Map([...ids].map(rate)));
+  }, [data, dataUpdatedAt]);
+  return rates;
+}
+
 function Tokens() {
   const t = useT();
+  const rates = useRates();
   const { data, error, refetch } = useAccessList<Token>('tokens');
   const [adding, setAdding] = useState(false);
   const [secret, setSecret] = useState<{ token: Token; secret: string } | null>(null);
@@ -337,6 +372,12 @@ function Tokens() {
               <Table.Th scope="col">{t.common.name}</Table.Th>
               <Table.Th scope="col">{t.access.role}</Table.Th>
               <Table.Th scope="col">{t.access.tokenTypes}</Table.Th>
+              <Table.Th scope="col" className="wide-only">
+                {t.access.quota}
+              </Table.Th>
+              <Table.Th scope="col" className="wide-only" title={t.access.rateHint}>
+                {t.access.rate}
+              </Table.Th>
               <Table.Th scope="col">{t.access.lastUsed}</Table.Th>
               <Table.Th scope="col">{t.access.expires}</Table.Th>
               <Table.Th scope="col" className="wide-only">
@@ -353,9 +394,24 @@ function Tokens() {
                 <Table.Th scope="row">
                   <span className="cut">{each.name}</span>
                 </Table.Th>
-                <Table.Td>{t.roles[each.role]}</Table.Td>
+                <Table.Td>
+                  {t.roles[each.role]}{' '}
+                  {each.certificate && <Badge tone="info">{t.access.certificate}</Badge>}
+                </Table.Td>
                 <Table.Td className="any mono">
                   {each.types.length === 0 ? t.common.all : each.types.join(' ')}
+                </Table.Td>
+                <Table.Td className="wide-only">
+                  {each.quota === null ? (
+                    <span className="mute">{t.access.noQuota}</span>
+                  ) : (
+                    t.access.perSecond(each.quota)
+                  )}
+                </Table.Td>
+                <Table.Td className="wide-only">
+                  {each.revoked || rates.get(each.name) === undefined
+                    ? '–'
+                    : Math.round(rates.get(each.name) ?? 0).toLocaleString('en')}
                 </Table.Td>
                 <Table.Td>
                   <Time ms={each.last_used_ms} />
@@ -429,17 +485,21 @@ function TokenDialog({
 }) {
   const t = useT();
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>('view');
+  const [role, setRole] = useState<TokenRole>('issue');
+  const [quota, setQuota] = useState('');
   const [types, setTypes] = useState('');
   const [life, setLife] = useState<keyof typeof LIVES>('90');
   const make = useAction<{ token: Token; secret: string }>([['tokens'], ['audit']]);
   const list = types.split(/[\s,]+/).filter(Boolean);
+  const quotaIsLegal =
+    /^\s*\d{0,10}\s*$/.test(quota) &&
+    (quota.trim() === '' || (Number(quota) >= 1 && Number(quota) <= 1e9));
   return (
     <FormDialog
       title={t.access.newToken}
       submit={t.access.create}
       busy={make.isPending}
-      disabled={name.trim() === ''}
+      disabled={name.trim() === '' || !quotaIsLegal}
       problem={make.error}
       onClose={onClose}
       onSubmit={() =>
@@ -451,6 +511,7 @@ function TokenDialog({
               name: name.trim(),
               role,
               ...(list.length > 0 ? { types: list } : {}),
+              ...(quota.trim() === '' ? {} : { quota: Number(quota) }),
               ...(life === '' ? {} : { expires_ms: Date.now() + LIVES[life] * 86_400_000 }),
             },
           },
@@ -471,7 +532,7 @@ function TokenDialog({
         value={role}
         onChange={setRole}
         hint={t.access.roleHints[role]}
-        options={ROLES.map((each) => [each, t.roles[each]] as const)}
+        options={TOKEN_ROLES.map((each) => [each, t.roles[each]] as const)}
       />
       <TextField
         label={t.access.tokenTypes}
@@ -480,6 +541,13 @@ function TokenDialog({
         onChange={setTypes}
         error={fieldError(make.error, 'types')}
         mono
+      />
+      <TextField
+        label={t.access.quota}
+        hint={t.access.quotaHint}
+        value={quota}
+        onChange={setQuota}
+        error={fieldError(make.error, 'quota') ?? (quotaIsLegal ? undefined : t.access.quotaWrong)}
       />
       <SelectField
         label={t.access.expires}

@@ -49,7 +49,7 @@ async fn serve<A: AdminApi + LiveApi>(
     if let Err(problem) = whole(body).await {
         return problem.into_response();
     }
-    let result = next(app, key, of_snowflake).await;
+    let result = next(app, &parts, key, of_snowflake).await;
     app.count(&app.metrics.leaf, 1, &result);
     match result {
         Ok(id) => answer(StatusCode::OK, SPRING_TEXT, id.to_string()),
@@ -61,7 +61,12 @@ async fn serve<A: AdminApi + LiveApi>(
     }
 }
 
-async fn next<A: AdminApi>(app: &Shared<A>, key: &str, of_snowflake: bool) -> Result<i64, Error> {
+async fn next<A: AdminApi + LiveApi>(
+    app: &Shared<A>,
+    parts: &Parts,
+    key: &str,
+    of_snowflake: bool,
+) -> Result<i64, Error> {
     let mode = app.api.settings(key).await?.mode;
     if (mode == Mode::Snowflake) != of_snowflake {
         let place = if of_snowflake { "segment" } else { "snowflake" };
@@ -70,7 +75,7 @@ async fn next<A: AdminApi>(app: &Shared<A>, key: &str, of_snowflake: bool) -> Re
             format!("id type {key} is {mode}: its ids are at /api/{place}/get/{key}"),
         ));
     }
-    app.api.next_id(key).await
+    app.next_id(parts, key).await
 }
 
 /// Leaf's numbers: -2 no such key, -3 both segments are empty. Its -1, not initialised,

@@ -10,20 +10,20 @@
 //! the admin API is not ([`BoundHttp::serve_compat`](super::BoundHttp::serve_compat)).
 //! They are other systems' contracts and no part of `idl/openapi.json`.
 
+mod callers;
 mod leaf;
 mod params;
 mod s0;
 #[cfg(test)]
 mod tests;
 mod tinyid;
-mod verdicts;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, put};
@@ -31,14 +31,10 @@ use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
 use super::auth::Access;
 use super::routes::no_route;
-use crate::domain::Error;
+use crate::domain::{Error, ErrorCode};
 use crate::service::admin::AdminApi;
 use crate::service::live::api::LiveApi;
-use verdicts::Verdicts;
-
-/// How long a token may be looked up. Ids themselves are bounded by the deadline of the
-/// service.
-const LOOK_UP: Duration = Duration::from_secs(5);
+use callers::Callers;
 
 /// Which routes are served, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,12 +107,21 @@ struct Shared<A> {
     access: Access,
     config: CompatConfig,
     metrics: CompatMetrics,
-    verdicts: Verdicts,
+    callers: Callers,
 }
 
 type App<A> = State<Arc<Shared<A>>>;
 
-impl<A: LiveApi> Shared<A> {
+impl<A: AdminApi + LiveApi> Shared<A> {
+    /// The next id of the type called `name`, for whoever makes the call.
+    async fn next_id(&self, parts: &Parts, name: &str) -> Result<i64, Error> {
+        let by = self.callers.of(&self.access, parts).await?;
+        let pass = by.pass(&self.access, name, 1).await?;
+        let id = self.api.next_id(name).await;
+        pass.settle(u64::from(id.is_ok()));
+        id
+    }
+
     /// Counts a call for `ids` ids.
     fn count<T>(&self, counters: &Counters, ids: usize, result: &Result<T, Error>) {
         match result {
@@ -125,7 +130,10 @@ impl<A: LiveApi> Shared<A> {
                 self.api.served(Ok(ids as u64));
             }
             Err(error) => {
-                counters.failed.inc();
+                match error.code {
+                    ErrorCode::PermissionDenied => counters.refused.inc(),
+                    _ => counters.failed.inc(),
+                }
                 self.api.served(Err(error));
             }
         }
@@ -169,8 +177,8 @@ pub(super) fn router<A: AdminApi + LiveApi>(
             .route("/api/leaf/step", put(s0::set_step::<A>))
             .route("/api/leaf/init/cache", put(s0::warm::<A>));
     }
-    let verdicts = Verdicts::default();
-    Some(router.with_state(Arc::new(Shared { api, access, config, metrics, verdicts })))
+    let callers = Callers::default();
+    Some(router.with_state(Arc::new(Shared { api, access, config, metrics, callers })))
 }
 
 /// The same on a port of their own, with what a load balancer asks.

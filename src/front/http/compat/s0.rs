@@ -52,7 +52,7 @@ pub(super) async fn next_id<A: AdminApi + LiveApi>(app: App<A>, request: Request
     }
     let params = Params::of(&parts, &[]);
     let name = params.get("biz_tag").unwrap_or_default();
-    let id = app.api.next_id(&name).await;
+    let id = app.next_id(&parts, &name).await;
     app.count(&app.metrics.s0, 1, &id);
     let id = match id {
         Ok(id) => id,
@@ -205,7 +205,7 @@ async fn actor<A>(app: &Shared<A>, parts: &Parts, name: &str) -> Result<String, 
         let address = parts.extensions.get::<Peer>().map(|peer| peer.0.to_canonical().to_string());
         return Ok(format!("S0 client at {}", address.as_deref().unwrap_or("an unknown address")));
     }
-    let asked = app.access.operator(&parts.method, &parts.headers, name).await;
+    let asked = app.access.operator(parts, name).await;
     asked.map_err(|problem| No::Refused(problem.detail().to_owned()))
 }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::super::answer::IdForm;
+use super::callers::{By, Callers};
 use super::params::{Params, push_id, whole};
 use super::{App, SPRING_JSON, SPRING_TEXT, Shared, answer, spring_error};
 use crate::domain::{Error, ErrorCode, IdRange};
@@ -35,7 +36,7 @@ enum No {
 impl From<Error> for No {
     fn from(error: Error) -> Self {
         match error.code {
-            ErrorCode::UnknownType => No::Token,
+            ErrorCode::UnknownType | ErrorCode::PermissionDenied => No::Token,
             _ => No::Failed(error),
         }
     }
@@ -47,6 +48,7 @@ struct Call {
     /// Ids that are wanted; at most [`MAX_COUNT`], and none where it is below 1.
     batch: i64,
     form: IdForm,
+    by: By,
 }
 
 /// A range as tinyid's client takes it: the ids in `(current, max]` whose remainder by
@@ -133,11 +135,14 @@ async fn ids<A: AdminApi + LiveApi>(
     if call.batch < 1 {
         return Ok((call, Vec::new()));
     }
+    let pass = call.by.pass(&app.access, &call.name, call.batch).await;
+    let pass = pass.map_err(|error| refused(app, error))?;
     let ids = match call.batch {
         // The way of nearly every call: nothing waits where the id is at hand.
         1 => app.api.next_id(&call.name).await.map(|id| Vec::from_iter(IdRange::new(id, id + 1))),
         count => app.api.next_ids(&call.name, Order::of(count)).await,
     };
+    pass.settle(if ids.is_ok() { call.batch as u64 } else { 0 });
     app.count(&app.metrics.tinyid, call.batch as usize, &ids);
     Ok((call, ids?))
 }
@@ -152,8 +157,11 @@ async fn segment<A: AdminApi + LiveApi>(
     let settings = app.api.settings(&call.name).await?;
     // What tinyid calls the step: docs/import.md makes it the shortest range.
     let count = settings.min_range.min(MAX_LEASE);
+    let pass = call.by.pass(&app.access, &call.name, count).await;
+    let pass = pass.map_err(|error| refused(app, error))?;
     let lease = app.api.lease_range(&call.name, count, MAX_LEASE_MS).await;
     let length = lease.as_ref().map_or(0, |lease| lease.count);
+    pass.settle(length.unsigned_abs());
     app.count(&app.metrics.tinyid, length as usize, &lease);
     let lease = lease?;
     let (delta, current) = (lease.step, lease.first - lease.step);
@@ -174,31 +182,29 @@ async fn admitted<A: AdminApi + LiveApi>(app: &Shared<A>, request: Request) -> R
         None | Some("") => 1,
         Some(text) => text.parse::<i32>().map_err(|_| mistyped(app, &parts))?,
     };
-    let call = Call {
+    let mut call = Call {
         name: params.get("bizType").unwrap_or_default().into_owned(),
         batch: i64::from(batch).min(MAX_COUNT),
         form: params.form(),
+        by: Callers::anybody(&parts),
     };
     if !app.config.tinyid_tokens {
         return Ok(call);
     }
     let token = params.get("token").unwrap_or_default();
-    let may = match call.name.is_empty() || token.is_empty() {
-        true => Ok(false),
-        false => app.verdicts.may(&app.access.control, &token, &call.name).await,
-    };
-    match may {
-        Ok(true) => Ok(call),
-        Ok(false) => {
-            app.metrics.tinyid.refused.inc();
-            app.verdicts.note_refusal(&call.name);
-            Err(No::Token)
-        }
-        Err(error) => {
-            app.metrics.tinyid.failed.inc();
-            Err(No::Failed(error))
-        }
+    if call.name.is_empty() || token.is_empty() {
+        app.metrics.tinyid.refused.inc();
+        return Err(No::Token);
     }
+    call.by =
+        app.callers.with_token(&app.access, &token, &parts).await.map_err(|e| refused(app, e))?;
+    Ok(call)
+}
+
+/// Counts a call that ends before it asks for ids.
+fn refused<A: AdminApi + LiveApi>(app: &Shared<A>, error: Error) -> No {
+    app.count(&app.metrics.tinyid, 0, &Err::<(), _>(error.clone()));
+    No::from(error)
 }
 
 /// What Spring says of a number that is none.
