@@ -129,6 +129,12 @@ pub struct ThriftServer {
     access: Option<Arc<AccessControl>>,
 }
 
+impl std::fmt::Debug for ThriftServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ThriftServer").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
 impl ThriftServer {
     /// Takes the port. Fails if a limit is out of range (`InvalidInput`) or
     /// the port cannot be had. Clients that connect wait until
