@@ -38,7 +38,8 @@ fn make_types(server: &Server) {
 /// The secret of a new token.
 fn token(access: &Access, name: &str, role: Role, types: &[&str]) -> String {
     let types = types.iter().map(|t| (*t).to_owned()).collect();
-    let spec = TokenSpec { name: name.to_owned(), role, types, expires_ms: None };
+    let (name, certificate) = (name.to_owned(), false);
+    let spec = TokenSpec { name, role, types, quota: None, certificate, expires_ms: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(access.control.add_token(spec, None, "test")).unwrap().1
 }
