@@ -17,9 +17,10 @@ mod sizing;
 #[cfg(test)]
 mod tests;
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -141,7 +142,8 @@ impl LocalLease {
     }
 
     /// The next id. Ids of one lease ascend, over all threads. Waits only where none is at
-    /// hand, which is when the lease has ended before the next one came.
+    /// hand, which is when the lease has ended before the next one came. The id is taken
+    /// by the call, not by the await: a future that is dropped costs it.
     ///
     /// # Errors
     ///
@@ -149,11 +151,12 @@ impl LocalLease {
     ///
     /// [`Client::lease_range`]: super::Client::lease_range
     #[inline]
-    pub async fn next_id(&self) -> Result<i64, Error> {
+    pub fn next_id(&self) -> impl Future<Output = Result<i64, Error>> + Send {
+        // Not an async function: its future would be large, and its state written for
+        // each id, which takes as long as the id itself.
         match self.draw() {
-            Ok(id) => Ok(id),
-            // In a box, so that the future of nearly every id is a small one.
-            Err(ticket) => Box::pin(self.wait(ticket)).await,
+            Ok(id) => NextId::AtHand(id),
+            Err(ticket) => NextId::Waiting(Box::pin(self.wait(ticket))),
         }
     }
 
@@ -199,6 +202,24 @@ impl LocalLease {
     /// node is not told, as there is nothing that it could do with them.
     pub fn close(&self) {
         self.shelf.close();
+    }
+}
+
+/// What [`LocalLease::next_id`] gives.
+enum NextId<W> {
+    AtHand(i64),
+    Waiting(Pin<Box<W>>),
+}
+
+impl<W: Future<Output = Result<i64, Error>>> Future for NextId<W> {
+    type Output = Result<i64, Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            NextId::AtHand(id) => Poll::Ready(Ok(*id)),
+            NextId::Waiting(waiting) => waiting.as_mut().poll(context),
+        }
     }
 }
 
