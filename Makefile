@@ -3,8 +3,8 @@
 
 CARGO ?= cargo
 
-.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard deb \
-	bench-micro clean
+.PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard \
+	bench-micro bench-client deb clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -30,6 +30,7 @@ check: page
 	cd web-admin && npm run check
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	CARGO="$(CARGO)" scripts/check-client.sh
 	scripts/generate-thrift.sh --check
 	scripts/check-licences.sh
 	scripts/check-deploy.sh
@@ -54,6 +55,10 @@ bench-guard:
 ## Measures the parts of one request; MICRO='call/' picks some. docs/performance.md.
 bench-micro:
 	$(CARGO) bench --locked --bench micro -- $(MICRO)
+
+## Measures ids of local leases beside a bare counter; docs/rust-client.md.
+bench-client:
+	$(CARGO) bench --locked --no-default-features --features client --bench client
 
 ## Faults under load on real processes, at most 25 minutes; docs/reliability.md.
 ## Options of the campaign: make chaos CHAOS='--only redis'. Needs root.

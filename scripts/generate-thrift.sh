@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates src/front/thrift/generated.rs from idl/idgen.thrift.
+# Generates src/thrift_api.rs from idl/idgen.thrift.
 #
 #   scripts/generate-thrift.sh           writes the file
 #   scripts/generate-thrift.sh --check   exits 1 if the file is not what the IDL gives
@@ -7,13 +7,14 @@
 # The output differs between versions of the compiler, so only one will do.
 # After generation, the inner attributes go (they are not allowed in a module
 # that is declared elsewhere; the lints are switched off at the declaration in
-# mod.rs), and the result structs, which the compiler makes private, become
-# visible to the module above, whose server writes them.
+# lib.rs), and the structs of arguments and results, which the compiler makes
+# private, become visible to the crate: its server writes results, its client
+# writes arguments and reads results.
 set -eu
 
 wanted=0.17.0
 root=$(cd "$(dirname "$0")/.." && pwd)
-target=$root/src/front/thrift/generated.rs
+target=$root/src/thrift_api.rs
 
 case "${1:-}" in
     "" | --check) ;;
@@ -38,19 +39,19 @@ thrift --gen rs -out "$work" "$root/idl/idgen.thrift"
     sed -E \
         -e '/^#!\[/d' \
         -e 's/[[:space:]]+$//' \
-        -e '/^struct IdGenService[A-Za-z]+Result \{/,/^\}/ {
+        -e '/^struct IdGenService[A-Za-z]+(Args|Result) \{/,/^\}/ {
                 s/^struct /pub(super) struct /
                 s/^  ([a-z_]+:)/  pub(super) \1/
             }' \
-        -e '/^impl IdGenService[A-Za-z]+Result \{/,/^\}/ {
-                s/^  fn write_to/  pub(super) fn write_to/
+        -e '/^impl IdGenService[A-Za-z]+(Args|Result) \{/,/^\}/ {
+                s/^  fn (read_from|write_to)/  pub(super) fn \1/
             }' \
         "$work/idgen.rs"
 } >"$work/generated.rs"
 
 if [ "${1:-}" = --check ]; then
     if ! diff -u "$target" "$work/generated.rs"; then
-        echo "$0: src/front/thrift/generated.rs is not current; run scripts/generate-thrift.sh" >&2
+        echo "$0: src/thrift_api.rs is not current; run scripts/generate-thrift.sh" >&2
         exit 1
     fi
 else

@@ -12,7 +12,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ports", &["domain"]),
     ("service", &["domain", "ports"]),
     ("adapters", &["domain", "ports"]),
-    ("front", &["domain", "ports", "service"]),
+    ("front", &["domain", "ports", "service", "thrift_api"]),
+    // Builds without everything else.
+    ("client", &["thrift_api"]),
+    ("thrift_api.rs", &[]),
     ("config", &["domain"]),
     ("cli", &["domain", "ports", "service", "front", "config"]),
     ("telemetry", &["config"]),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use support::node::{Cluster, Node, TOKEN, Verify};
 use support::redis::RedisServer;
 use support::send_signal;
-use support::thrift_client::client;
+use support::thrift_client::{Client, client};
 use tokio::time::Instant;
 
 /// The number of the instance that a cluster's nodes register, and of the other.

@@ -32,9 +32,6 @@ mod connection;
 mod convert;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-#[allow(missing_docs, dead_code, unused_imports, clippy::all)] // As the compiler makes it.
-#[rustfmt::skip]
-pub mod generated;
 mod long_orders;
 mod messages;
 mod method;
@@ -45,6 +42,7 @@ mod request;
 mod server;
 pub mod wire;
 
+pub use crate::thrift_api as generated;
 pub use generated::{IdGenException, IdGenServiceSyncClient, TIdGenServiceSyncClient};
 pub use metrics::ThriftMetrics;
 pub use server::{Served, ThriftConfig, ThriftServer};

@@ -3616,13 +3616,13 @@ impl <H: IdGenServiceSyncHandler> TProcessor for IdGenServiceSyncProcessor<H> {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceGetIdArgs {
-  caller: String,
-  id_name: String,
+pub(super) struct IdGenServiceGetIdArgs {
+  pub(super) caller: String,
+  pub(super) id_name: String,
 }
 
 impl IdGenServiceGetIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -3656,7 +3656,7 @@ impl IdGenServiceGetIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("getId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("caller", TType::String, 1))?;
@@ -3694,7 +3694,7 @@ impl IdGenServiceGetIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<ResLong> = None;
     loop {
@@ -3738,14 +3738,14 @@ impl IdGenServiceGetIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceGetStrIdArgs {
-  caller: String,
-  id_name: String,
-  use_prefix: bool,
+pub(super) struct IdGenServiceGetStrIdArgs {
+  pub(super) caller: String,
+  pub(super) id_name: String,
+  pub(super) use_prefix: bool,
 }
 
 impl IdGenServiceGetStrIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetStrIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetStrIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -3786,7 +3786,7 @@ impl IdGenServiceGetStrIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("getStrId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("caller", TType::String, 1))?;
@@ -3827,7 +3827,7 @@ impl IdGenServiceGetStrIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetStrIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceGetStrIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<ResStr> = None;
     loop {
@@ -3871,13 +3871,13 @@ impl IdGenServiceGetStrIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceAddNewIdArgs {
-  caller: String,
-  new_id_info: String,
+pub(super) struct IdGenServiceAddNewIdArgs {
+  pub(super) caller: String,
+  pub(super) new_id_info: String,
 }
 
 impl IdGenServiceAddNewIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAddNewIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAddNewIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -3911,7 +3911,7 @@ impl IdGenServiceAddNewIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("addNewId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("caller", TType::String, 1))?;
@@ -3949,7 +3949,7 @@ impl IdGenServiceAddNewIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAddNewIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAddNewIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<ResBool> = None;
     loop {
@@ -3993,13 +3993,13 @@ impl IdGenServiceAddNewIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceEchoArgs {
-  caller: String,
-  src_str: String,
+pub(super) struct IdGenServiceEchoArgs {
+  pub(super) caller: String,
+  pub(super) src_str: String,
 }
 
 impl IdGenServiceEchoArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceEchoArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceEchoArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -4033,7 +4033,7 @@ impl IdGenServiceEchoArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("echo_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("caller", TType::String, 1))?;
@@ -4071,7 +4071,7 @@ impl IdGenServiceEchoResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceEchoResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceEchoResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<ResStr> = None;
     loop {
@@ -4115,12 +4115,12 @@ impl IdGenServiceEchoResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceNextIdArgs {
-  id_type: String,
+pub(super) struct IdGenServiceNextIdArgs {
+  pub(super) id_type: String,
 }
 
 impl IdGenServiceNextIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     loop {
@@ -4147,7 +4147,7 @@ impl IdGenServiceNextIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("nextId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4185,7 +4185,7 @@ impl IdGenServiceNextIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<i64> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4240,13 +4240,13 @@ impl IdGenServiceNextIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceNextIdsArgs {
-  id_type: String,
-  count: i32,
+pub(super) struct IdGenServiceNextIdsArgs {
+  pub(super) id_type: String,
+  pub(super) count: i32,
 }
 
 impl IdGenServiceNextIdsArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdsArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdsArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<i32> = None;
@@ -4280,7 +4280,7 @@ impl IdGenServiceNextIdsArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("nextIds_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4321,7 +4321,7 @@ impl IdGenServiceNextIdsResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdsResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextIdsResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<Vec<IdRange>> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4386,13 +4386,13 @@ impl IdGenServiceNextIdsResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceNextStringIdArgs {
-  id_type: String,
-  with_prefix: bool,
+pub(super) struct IdGenServiceNextStringIdArgs {
+  pub(super) id_type: String,
+  pub(super) with_prefix: bool,
 }
 
 impl IdGenServiceNextStringIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextStringIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextStringIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<bool> = None;
@@ -4426,7 +4426,7 @@ impl IdGenServiceNextStringIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("nextStringId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4467,7 +4467,7 @@ impl IdGenServiceNextStringIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextStringIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextStringIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<String> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4522,12 +4522,12 @@ impl IdGenServiceNextStringIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceDescribeTypeArgs {
-  id_type: String,
+pub(super) struct IdGenServiceDescribeTypeArgs {
+  pub(super) id_type: String,
 }
 
 impl IdGenServiceDescribeTypeArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDescribeTypeArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDescribeTypeArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     loop {
@@ -4554,7 +4554,7 @@ impl IdGenServiceDescribeTypeArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("describeType_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4592,7 +4592,7 @@ impl IdGenServiceDescribeTypeResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDescribeTypeResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDescribeTypeResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<TypeInfo> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4647,11 +4647,11 @@ impl IdGenServiceDescribeTypeResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceNodeStatusArgs {
+pub(super) struct IdGenServiceNodeStatusArgs {
 }
 
 impl IdGenServiceNodeStatusArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNodeStatusArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNodeStatusArgs> {
     i_prot.read_struct_begin()?;
     loop {
       let field_ident = i_prot.read_field_begin()?;
@@ -4670,7 +4670,7 @@ impl IdGenServiceNodeStatusArgs {
     let ret = IdGenServiceNodeStatusArgs {};
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("nodeStatus_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_stop()?;
@@ -4705,7 +4705,7 @@ impl IdGenServiceNodeStatusResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNodeStatusResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNodeStatusResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<NodeInfo> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4760,13 +4760,13 @@ impl IdGenServiceNodeStatusResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceNextShardedIdArgs {
-  id_type: String,
-  gate_pass: String,
+pub(super) struct IdGenServiceNextShardedIdArgs {
+  pub(super) id_type: String,
+  pub(super) gate_pass: String,
 }
 
 impl IdGenServiceNextShardedIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextShardedIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextShardedIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -4800,7 +4800,7 @@ impl IdGenServiceNextShardedIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("nextShardedId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4841,7 +4841,7 @@ impl IdGenServiceNextShardedIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextShardedIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceNextShardedIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<i64> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -4896,15 +4896,15 @@ impl IdGenServiceNextShardedIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceIssueIdsArgs {
-  id_type: String,
-  count: i32,
-  request_key: String,
-  gate_pass: String,
+pub(super) struct IdGenServiceIssueIdsArgs {
+  pub(super) id_type: String,
+  pub(super) count: i32,
+  pub(super) request_key: String,
+  pub(super) gate_pass: String,
 }
 
 impl IdGenServiceIssueIdsArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueIdsArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueIdsArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<i32> = None;
@@ -4952,7 +4952,7 @@ impl IdGenServiceIssueIdsArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("issueIds_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -4999,7 +4999,7 @@ impl IdGenServiceIssueIdsResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueIdsResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueIdsResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<Vec<IdRange>> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -5064,16 +5064,16 @@ impl IdGenServiceIssueIdsResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceIssueStringIdsArgs {
-  id_type: String,
-  count: i32,
-  with_prefix: bool,
-  request_key: String,
-  gate_pass: String,
+pub(super) struct IdGenServiceIssueStringIdsArgs {
+  pub(super) id_type: String,
+  pub(super) count: i32,
+  pub(super) with_prefix: bool,
+  pub(super) request_key: String,
+  pub(super) gate_pass: String,
 }
 
 impl IdGenServiceIssueStringIdsArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueStringIdsArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueStringIdsArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<i32> = None;
@@ -5128,7 +5128,7 @@ impl IdGenServiceIssueStringIdsArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("issueStringIds_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -5178,7 +5178,7 @@ impl IdGenServiceIssueStringIdsResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueStringIdsResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceIssueStringIdsResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<Vec<String>> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -5243,14 +5243,14 @@ impl IdGenServiceIssueStringIdsResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceLeaseRangeArgs {
-  id_type: String,
-  count: i64,
-  ttl_ms: i64,
+pub(super) struct IdGenServiceLeaseRangeArgs {
+  pub(super) id_type: String,
+  pub(super) count: i64,
+  pub(super) ttl_ms: i64,
 }
 
 impl IdGenServiceLeaseRangeArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceLeaseRangeArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceLeaseRangeArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<i64> = None;
@@ -5291,7 +5291,7 @@ impl IdGenServiceLeaseRangeArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("leaseRange_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -5335,7 +5335,7 @@ impl IdGenServiceLeaseRangeResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceLeaseRangeResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceLeaseRangeResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<RangeLease> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -5390,13 +5390,13 @@ impl IdGenServiceLeaseRangeResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceDecodeIdArgs {
-  id_type: String,
-  id: String,
+pub(super) struct IdGenServiceDecodeIdArgs {
+  pub(super) id_type: String,
+  pub(super) id: String,
 }
 
 impl IdGenServiceDecodeIdArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDecodeIdArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDecodeIdArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     let mut f_2: Option<String> = None;
@@ -5430,7 +5430,7 @@ impl IdGenServiceDecodeIdArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("decodeId_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("idType", TType::String, 1))?;
@@ -5471,7 +5471,7 @@ impl IdGenServiceDecodeIdResult {
       )
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDecodeIdResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceDecodeIdResult> {
     i_prot.read_struct_begin()?;
     let mut f_0: Option<DecodedId> = None;
     let mut f_1: Option<IdGenException> = None;
@@ -5526,12 +5526,12 @@ impl IdGenServiceDecodeIdResult {
 //
 
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct IdGenServiceAuthenticateArgs {
-  token: String,
+pub(super) struct IdGenServiceAuthenticateArgs {
+  pub(super) token: String,
 }
 
 impl IdGenServiceAuthenticateArgs {
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateArgs> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateArgs> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<String> = None;
     loop {
@@ -5558,7 +5558,7 @@ impl IdGenServiceAuthenticateArgs {
     };
     Ok(ret)
   }
-  fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+  pub(super) fn write_to_out_protocol(&self, o_prot: &mut dyn TOutputProtocol) -> thrift::Result<()> {
     let struct_ident = TStructIdentifier::new("authenticate_args");
     o_prot.write_struct_begin(&struct_ident)?;
     o_prot.write_field_begin(&TFieldIdentifier::new("token", TType::String, 1))?;
@@ -5586,7 +5586,7 @@ impl IdGenServiceAuthenticateResult {
       Ok(())
     }
   }
-  fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateResult> {
+  pub(super) fn read_from_in_protocol(i_prot: &mut dyn TInputProtocol) -> thrift::Result<IdGenServiceAuthenticateResult> {
     i_prot.read_struct_begin()?;
     let mut f_1: Option<IdGenException> = None;
     loop {
