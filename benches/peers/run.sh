@@ -32,7 +32,8 @@ if [ -e clients/java/src/LocalIds.java ]; then
     clients/java/run.sh --version >/dev/null
     helper=${CARGO_TARGET_DIR:-target}/clients/java
     mkdir -p "$java/lease"
-    javac -cp "$helper/classes:$helper/lib/*" -d "$java/lease" benches/peers/src/lease/IdGenLease.java
+    javac -cp "$helper/classes:$helper/lib/*" -d "$java/lease" \
+        benches/peers/src/lease/IdGenLease.java
     export PEERS_HELPER="$java/lease:$helper/classes:$helper/lib/*"
 fi
 exec python3 benches/peers/peers.py "$@"

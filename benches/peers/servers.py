@@ -12,6 +12,8 @@ import urllib.request
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
+# The settings of somebody else's node are none of ours.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("IDGEN_")}
 JAVA = Path("target/bench/peers/java")
 # How long a server may take until it answers, and until it has ended, in seconds.
 PATIENCE = 60
@@ -66,7 +68,7 @@ class Servers:
         log = open(self.folder / f"{name}.log", "ab")
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env=os.environ | (environment or {}),
+            env=ENVIRONMENT | (environment or {}),
         )
         log.close()
         self.running[name] = child
@@ -137,7 +139,9 @@ class Servers:
 
     def java(self, main, *arguments):
         """The command line of one of our Java programs, and its environment."""
-        classes = f"{JAVA}/classes:{JAVA}/dependency/*:{os.environ.get('PEERS_HELPER', '')}"
+        classes = f"{JAVA}/classes:{JAVA}/dependency/*"
+        if "PEERS_HELPER" in os.environ:
+            classes += f":{os.environ['PEERS_HELPER']}"
         url = f"jdbc:mariadb://127.0.0.1:{self.sql_port}/peers"
         return ["java", "-Xms512m", "-Xmx512m", "-cp", classes, f"peers.{main}",
                 *map(str, arguments)], {"PEERS_JDBC": url}
@@ -186,7 +190,7 @@ class IdGen:
 
     def command(self, *arguments, node=None):
         """One of the commands of the program, which may talk to a node."""
-        environment = dict(os.environ, **self.environment)
+        environment = ENVIRONMENT | self.environment
         if node:
             environment["IDGEN_URL"] = f"http://127.0.0.1:{self.ports[node][1]}"
         return call(self.program, *arguments, env=environment)
