@@ -4,7 +4,7 @@
 CARGO ?= cargo
 
 .PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard \
-	bench-micro bench-client deb clean
+	bench-micro bench-client bench-peers deb clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -51,6 +51,11 @@ bench:
 ## A quick run of that: one line per ratio. Misses are warnings, no failure.
 bench-guard:
 	scripts/bench.sh --guard
+
+## Measures the service beside Leaf and CosId, in five minutes; see docs/comparison.md.
+## Options of the comparison: make bench-peers PEERS='--publish'.
+bench-peers: build
+	benches/peers/run.sh $(PEERS)
 
 ## Measures the parts of one request; MICRO='call/' picks some. docs/performance.md.
 bench-micro:
