@@ -199,7 +199,7 @@ fn tokens_of_tinyid_keep_their_secrets() {
     assert!(short["remark"].as_str().unwrap().contains("easily guessed"), "{short}");
     let tokens = get(&server, "/tokens").json();
     assert_eq!(tokens["items"].as_array().unwrap().len(), 2);
-    assert!(tokens["items"].as_array().unwrap().iter().all(|t| t["role"] == "operate"));
+    assert!(tokens["items"].as_array().unwrap().iter().all(|t| t["role"] == "issue"));
     assert_eq!(count(&import(false)), [Some(0), Some(2), Some(2)]);
     // Only where tinyid's clients show it: the admin API takes secrets of its own form.
     let shown = [("authorization", "Bearer 0f673adf80504e2eaa552f5d791b644c")];
