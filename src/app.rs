@@ -19,7 +19,7 @@ use crate::cli::Wiring;
 use crate::cli::exit::{self, Failure};
 use crate::cli::schema::SchemaReport;
 use crate::config::token::{self, AdminAccess};
-use crate::config::{self, SecureCookies, Settings, StoreSettings};
+use crate::config::{self, Layers, SecureCookies, Settings, StoreSettings};
 use crate::domain::{Error, ErrorCode, InstanceRecord, InstanceSpec};
 use crate::front;
 use crate::front::http::{
@@ -31,10 +31,11 @@ use crate::lifecycle::{self, StopSignals};
 use crate::ports::{
     Accounts, Dispatcher, DispatcherFactory, MysqlFacts, RangeStore, StoreError, WorkerIds,
 };
+use crate::reload::{self, Followers};
 use crate::service::access::AccessControl;
 use crate::service::live::api::LiveConfig;
 use crate::service::{Ports, Service, ServiceConfig, ServiceMetrics};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{LogLevelControl, Telemetry};
 
 /// What the command line needs of the rest of the program.
 pub const WIRING: Wiring = Wiring {
@@ -94,16 +95,17 @@ struct Built {
 
 /// Runs a node until a signal stops it. Exit codes: 2 for settings that cannot
 /// work, 4 for a store that is out of reach, 1 for everything else.
-pub fn serve(settings: Settings) -> Result<(), Failure> {
+pub fn serve(layers: Layers) -> Result<(), Failure> {
+    let settings = Settings::load(layers.clone()).map_err(Failure::usage)?;
     let telemetry = Telemetry::start(&settings.log, &settings.traces, &settings.node.id)
         .map_err(|e| Failure::usage(e.to_string()))?;
-    front::trace_one_in(settings.traces.endpoint.as_ref().map_or(0, |_| settings.traces.one_in));
+    front::trace_one_in(settings.traces.rate());
     // The provider of TLS for every client in the process; an error means that
     // it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     raise_file_limit(&settings);
     let runtime = runtime(settings.node.workers)?;
-    let outcome = runtime.block_on(run(settings));
+    let outcome = runtime.block_on(run(settings, layers, telemetry.log_level()));
     // Tasks of libraries that nobody joins must not hold the process up.
     runtime.shutdown_background();
     telemetry.end();
@@ -148,7 +150,7 @@ fn raise_file_limit(settings: &Settings) {
     }
 }
 
-async fn run(settings: Settings) -> Result<(), Failure> {
+async fn run(settings: Settings, layers: Layers, log: LogLevelControl) -> Result<(), Failure> {
     let registry = Registry::new();
     let failed = |e: prometheus::Error| Failure::failed(format_args!("metrics: {e}"));
     let service_metrics = ServiceMetrics::register(&registry).map_err(failed)?;
@@ -160,8 +162,11 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let mut signals = StopSignals::listen()
         .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
 
-    let hangup = lifecycle::hangup()
-        .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))?;
+    let hangup = || {
+        lifecycle::hangup()
+            .map_err(|e| Failure::failed(format_args!("cannot listen for signals: {e}")))
+    };
+    let (hangup, for_settings) = (hangup()?, hangup()?);
     let tls = load_tls(&settings, &registry)?;
 
     let built = build(&settings, tls.as_deref()).await?;
@@ -179,7 +184,10 @@ async fn run(settings: Settings) -> Result<(), Failure> {
     let (stop_thrift, thrift_stop) = watch::channel(false);
     let (stop_http, http_stop) = watch::channel(false);
     let (stop_reload, reload_stop) = watch::channel(false);
-    let reload = tokio::spawn(tls::keep_current(tls, hangup, reload_stop));
+    let certificates = tls::keep_current(tls, hangup, reload_stop.clone());
+    let followers = Followers { log, access: built.access.control.clone() };
+    let rest = reload::keep_current(settings, layers, followers, for_settings, reload_stop);
+    let reloads = tokio::spawn(async { tokio::join!(certificates, rest) });
     let mut thrift =
         tokio::spawn(built.thrift.serve(service.clone(), thrift_metrics.clone(), thrift_stop));
     // Applications call these as they call Thrift, so both end together.
@@ -219,7 +227,7 @@ async fn run(settings: Settings) -> Result<(), Failure> {
             let _ = stop_http.send(true);
             let _ = http.await;
             let _ = stop_reload.send(true);
-            let _ = reload.await;
+            let _ = reloads.await;
         })
         .await;
     tracing::info!("stopped");
@@ -339,12 +347,12 @@ async fn build(settings: &Settings, tls: Option<&Tls>) -> Result<Built, Failure>
     let control = Arc::new(control);
     let setup = control.make_setup().await.map_err(failure)?;
     let mut addresses =
-        listed(["thrift  ", "thrift  TLS on "], thrift.local_addr(), thrift.tls_addr());
+        listed(["thrift  ", "thrift  ", ", with TLS"], thrift.local_addr(), thrift.tls_addr());
     let (http_addr, https) = (http.local_addr().map_err(Failure::failed)?, http.tls_addr());
-    addresses += &listed(["http    http://", "https   https://"], http_addr, https);
+    addresses += &listed(["http    http://", "https   https://", ""], http_addr, https);
     if let Some(compat) = &compat {
         let first = compat.local_addr().map_err(Failure::failed)?;
-        addresses += &listed(["compat  http://", "compat  https://"], first, compat.tls_addr());
+        addresses += &listed(["compat  http://", "compat  https://", ""], first, compat.tls_addr());
     }
     let banner = banner(settings, &addresses, (http_addr, https), &access, setup.as_deref());
     Ok(Built {
@@ -406,9 +414,9 @@ async fn register_default(
 
 /// The lines of the banner for where a part listens: at `first`, without TLS where there
 /// is such an address, and at `tls`.
-fn listed([plain, secure]: [&str; 2], first: SocketAddr, tls: Option<SocketAddr>) -> String {
+fn listed([plain, secure, after]: [&str; 3], first: SocketAddr, tls: Option<SocketAddr>) -> String {
     let first = (tls != Some(first)).then(|| format!("  {plain}{first}\n"));
-    let tls = tls.map(|addr| format!("  {secure}{addr}\n"));
+    let tls = tls.map(|addr| format!("  {secure}{addr}{after}\n"));
     first.into_iter().chain(tls).collect()
 }
 

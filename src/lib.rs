@@ -23,6 +23,8 @@ pub mod lifecycle;
 #[cfg(feature = "server")]
 pub mod ports;
 #[cfg(feature = "server")]
+pub mod reload;
+#[cfg(feature = "server")]
 pub mod service;
 #[cfg(feature = "server")]
 pub mod telemetry;

@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cli", &["domain", "ports", "service", "front", "config"]),
     ("telemetry", &["config"]),
     ("lifecycle.rs", &[]),
+    ("reload.rs", &["config", "front", "service", "telemetry"]),
     (
         "app.rs",
         &[
@@ -30,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "front",
             "lifecycle",
             "ports",
+            "reload",
             "service",
             "telemetry",
         ],

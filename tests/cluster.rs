@@ -249,6 +249,33 @@ fn ids_are_durable_before_they_are_visible() {
     }
 }
 
+#[test]
+fn some_settings_change_at_sighup() {
+    let _turn = exclusive();
+    let (folder, data) = data_folder();
+    let file = folder.path().join("idgen.toml");
+    let write = |text: &str| std::fs::write(&file, text).expect("the file can be written");
+    write("[log]\nlevel = 'info'\n");
+    let file_name = file.to_str().unwrap();
+    let node = Node::start(&["--config", file_name, "--data", data.to_str().unwrap()]);
+    node.run(&["type", "add", "order"]);
+    let mut client = client(&node.thrift).unwrap();
+    assert!(client.next_id("order".to_owned()).is_ok());
+    let reread = |text: &str, said: &str| {
+        write(text);
+        node.signal("HUP");
+        wait_for(said, || node.log().contains(said));
+    };
+    reread("[log]\nlevel = 'noise'\n", "the settings stay as they are");
+    assert!(node.log().contains("log.level"), "{}", node.log());
+    let changed = "[log]\nlevel = 'debug'\n[clients]\ntokens = 'required'\n";
+    reread(changed, "clients.tokens changed");
+    assert!(node.log().contains("log.level changed level=Debug"), "{}", node.log());
+    assert!(client.next_id("order".to_owned()).is_err(), "it needs a token now");
+    reread(&format!("{changed}[node]\ndrain_ms = 77\n"), "need a restart");
+    assert!(node.log().contains("sections=\"node\""), "{}", node.log());
+}
+
 /// A load balancer needs a moment to see that a node goes.
 #[test]
 fn a_stop_may_pause_before_it_takes_no_more_calls() {

@@ -408,7 +408,9 @@ fn sighup_without_tls_is_answered() {
     let folder = TempFolder::new("hup");
     let mut node = Node::start(&["--data", text(folder.path())]);
     node.signal("HUP");
-    node.wait_for("an answer", PATIENCE, |node| node.log().contains("no certificates to read"));
+    node.wait_for("an answer", PATIENCE, |node| {
+        node.log().contains("the settings are those in use")
+    });
     assert!(node.stop().success());
 }
 
@@ -501,6 +503,67 @@ fn a_request_that_arrived_before_the_stop_is_answered() {
     // TLS is ended as it should be, not cut off.
     assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
     node.wait_for("the end", PATIENCE, |node| node.log().contains("stopped"));
+}
+
+/// The answer of a Thrift call as bytes, an id or a refusal.
+fn said(stream: &mut (impl Read + Write)) -> String {
+    stream.write_all(&call()).unwrap();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut message = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut message).unwrap();
+    String::from_utf8_lossy(&message).into_owned()
+}
+
+#[test]
+fn a_certificate_says_who_calls() {
+    let setting = Setting::new();
+    let [known, other] = ["orders", "invoices"]
+        .map(|name| setting.authority.issue(name, &format!("/CN={name}"), Valid::Now));
+    let compat = format!("127.0.0.1:{}", free_port());
+    let ca = text(&setting.authority.cert);
+    let node = setting.node(&[
+        "--tls-client-ca-file",
+        ca,
+        "--thrift-tls-client-auth",
+        "optional",
+        "--http-tls-client-auth",
+        "optional",
+        "--clients-tokens",
+        "required",
+        "--compat-leaf",
+        "on",
+        "--compat-tls",
+        &compat,
+    ]);
+    let certificate = ["--certificate", "--role", "issue", "--type", "order"];
+    node.run(&[&["token", "add", "orders"], &certificate[..]].concat());
+    // A token with a secret is no certificate, whatever its name.
+    node.run(&["token", "add", "invoices", "--role", "issue", "--type", "order"]);
+
+    let mut stream = connect(&setting.thrift, setting.client(Some(&known))).unwrap();
+    assert!(next_id(&mut stream).unwrap() > 0);
+    for own in [Some(&other), None] {
+        let mut stream = connect(&setting.thrift, setting.client(own)).unwrap();
+        let refused = said(&mut stream);
+        assert!(refused.contains("PERMISSION_DENIED"), "{refused}");
+    }
+    let leaf = |own: Option<&Issued>| {
+        let mut stream = connect(&compat, setting.client(own)).unwrap();
+        let request = "GET /api/segment/get/order HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        String::from_utf8(rest(&mut stream)).unwrap()
+    };
+    assert!(leaf(Some(&known)).starts_with("HTTP/1.1 200 "));
+    for own in [Some(&other), None] {
+        let refused = leaf(own);
+        assert!(refused.starts_with("HTTP/1.1 500 ") && refused.contains("token"), "{refused}");
+    }
+    // Its calls count, and its end ends it.
+    assert_eq!(node.metric("idgen_caller_ids_total{caller=\"orders\"}"), 2.0);
+    node.run(&["token", "revoke", "orders"]);
+    let refused = said(&mut stream);
+    assert!(refused.contains("PERMISSION_DENIED"), "{refused}");
 }
 
 /// An answer over HTTPS: status, the line of the cookie, body.

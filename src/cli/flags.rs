@@ -59,14 +59,14 @@ pub struct SettingFlags<S> {
 }
 
 impl<S> SettingFlags<S> {
+    /// What the configuration is read from: these flags, `environment` and the file.
+    pub fn layers(self, environment: &[(OsString, OsString)]) -> Layers {
+        Layers { flags: self.values, environment: environment.to_vec(), config: self.config }
+    }
+
     /// The configuration of these flags, `environment` and the file.
     pub fn load(self, environment: &[(OsString, OsString)]) -> Result<Settings, Failure> {
-        Settings::load(Layers {
-            flags: self.values,
-            environment: environment.to_vec(),
-            config: self.config,
-        })
-        .map_err(Failure::usage)
+        Settings::load(self.layers(environment)).map_err(Failure::usage)
     }
 }
 

@@ -33,7 +33,7 @@ use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::config::{Settings, StoreSettings};
+use crate::config::{Layers, StoreSettings};
 use crate::ports::MysqlFacts;
 use doctor::DoctorArgs;
 use exit::Failure;
@@ -57,7 +57,7 @@ pub struct Console<'a> {
 #[derive(Clone, Copy)]
 pub struct Wiring {
     /// Runs a node until it is told to stop.
-    pub serve: fn(Settings) -> Result<(), Failure>,
+    pub serve: fn(Layers) -> Result<(), Failure>,
     /// Makes the schema of a MySQL, or brings it up to date.
     pub schema_apply: fn(&StoreSettings) -> Result<SchemaReport, Failure>,
     /// Compares the schema of a MySQL with that of this version.
@@ -165,7 +165,7 @@ fn execute(
     wiring: &Wiring,
 ) -> Result<u8, Failure> {
     match command {
-        Command::Serve(args) => (wiring.serve)(args.settings.load(environment)?),
+        Command::Serve(args) => (wiring.serve)(args.settings.layers(environment)),
         Command::Type(command) => types::run(*command, environment, console),
         Command::Redis(command) => redis::run(command, environment, console),
         Command::Account(command) => account::run(command, environment, console),

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::Settings;
 use crate::front::http::fake::{Server, TOKEN};
 use crate::ports::MysqlFacts;
 
@@ -40,7 +41,8 @@ fn wiring() -> Wiring {
         }
     }
     Wiring {
-        serve: |settings| {
+        serve: |layers| {
+            let settings = Settings::load(layers).map_err(Failure::usage)?;
             let addr = settings.thrift.addr.expect("not off");
             Err(Failure::failed(format_args!("would serve on {addr}")))
         },

@@ -9,8 +9,8 @@ const TOKENS: Setting = Setting {
     env: "IDGEN_CLIENTS_TOKENS",
     // As before there were callers: who reaches the port takes ids.
     kind: Kind::Choice { default: "off", choices: &["off", "required"] },
-    meaning: "Whether Thrift calls about id types need an API token for the type (docs/access.md); \
-              `off`: a token that is shown counts, with its quota, and none is needed",
+    meaning: "Whether calls about id types, over Thrift and on the routes of other systems, need \
+              an API token for the type (docs/access.md); `off`: a token that is shown counts, with its quota, and none is needed",
 };
 
 pub(super) const SETTINGS: &[&Setting] = &[&TOKENS];

@@ -44,7 +44,7 @@ const LEAF: Setting = Setting {
     env: "IDGEN_COMPAT_LEAF",
     kind: Kind::Choice { default: "off", choices: SWITCH },
     meaning: "The routes of Leaf: `/api/segment/get/KEY`, `/api/snowflake/get/KEY`, \
-              `/decodeSnowflakeId`. They need no token",
+              `/decodeSnowflakeId`",
 };
 
 const TINYID: Setting = Setting {

@@ -106,6 +106,27 @@ impl Settings {
         reader.finish().map(|()| settings)
     }
 
+    /// The sections that are not the same in `other`; `data` stands above them all.
+    pub fn differs_from(&self, other: &Settings) -> Vec<&'static str> {
+        [
+            ("data", self.data != other.data),
+            ("store", self.store != other.store),
+            ("thrift", self.thrift != other.thrift),
+            ("http", self.http != other.http),
+            ("compat", self.compat != other.compat),
+            ("clients", self.clients != other.clients),
+            ("tls", self.tls != other.tls),
+            ("redis", self.redis != other.redis),
+            ("node", self.node != other.node),
+            ("refill", self.refill != other.refill),
+            ("log", self.log != other.log),
+            ("traces", self.traces != other.traces),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+    }
+
     /// Merges and checks the flags `flags` (key and value), the environment of
     /// this process and the file that they name.
     pub fn from_process(

@@ -208,7 +208,10 @@ fn a_ca_file_without_its_url_is_a_problem() {
 #[test]
 fn an_address_for_no_routes_is_a_problem() {
     let found = problems(layers(&[("compat.addr", "127.0.0.1:1")], &[], None));
-    assert!(found[0].contains("compat.addr or compat.tls_addr is given, but no routes are"), "{found:?}");
+    assert!(
+        found[0].contains("compat.addr or compat.tls_addr is given, but no routes are"),
+        "{found:?}"
+    );
     let on = [("compat.addr", "localhost:1"), ("compat.s0", "on")];
     let compat = Settings::load(layers(&on, &[], None)).unwrap().compat;
     assert_eq!(compat.addr, Some("127.0.0.1:1".parse().unwrap()));

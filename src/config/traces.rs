@@ -34,6 +34,11 @@ pub struct TraceSettings {
 }
 
 impl TraceSettings {
+    /// One of so many calls is traced; 0 where there is no collector.
+    pub fn rate(&self) -> u64 {
+        self.endpoint.as_ref().map_or(0, |_| self.one_in)
+    }
+
     pub(super) fn read(reader: &mut Reader) -> Self {
         TraceSettings {
             endpoint: reader.url(&ENDPOINT, |_| Ok(())),

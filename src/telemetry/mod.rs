@@ -37,10 +37,9 @@ impl Telemetry {
         Ok(Telemetry { level, traces })
     }
 
-    /// The level of the log from now on.
-    pub fn set_level(&self, level: LogLevel) {
-        // Refused only after the end.
-        let _ = self.level.reload(log::filter(level));
+    /// What changes the level of the log.
+    pub fn log_level(&self) -> LogLevelControl {
+        LogLevelControl(self.level.clone())
     }
 
     /// Sends what is left. Blocks, for a few seconds at most.
@@ -48,5 +47,16 @@ impl Telemetry {
         if let Some(traces) = self.traces {
             traces.end();
         }
+    }
+}
+
+/// Changes the level of the log while it runs.
+pub struct LogLevelControl(log::Level<Registry>);
+
+impl LogLevelControl {
+    /// The level from now on.
+    pub fn set(&self, level: LogLevel) {
+        // Refused only after the end.
+        let _ = self.0.reload(log::filter(level));
     }
 }

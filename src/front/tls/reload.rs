@@ -35,10 +35,7 @@ pub async fn keep_current(
             _ = hangup.recv() => true,
             () = pause => false,
         };
-        let Some(tls) = &tls else {
-            tracing::info!("SIGHUP: there are no certificates to read again");
-            continue;
-        };
+        let Some(tls) = &tls else { continue };
         let looked = tls.look().await;
         match looked {
             Ok(changed) => {

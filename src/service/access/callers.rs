@@ -201,7 +201,7 @@ impl Pass<'_> {
 /// The part of [`AccessControl`] that knows them.
 pub(super) struct Callers {
     /// Whether a call without a token is refused.
-    pub(super) required: bool,
+    pub(super) required: AtomicBool,
     base: Instant,
     known: Mutex<Known>,
     notes: Mutex<Notes>,
@@ -231,7 +231,7 @@ impl Callers {
             &["caller", "reason"],
         );
         Callers {
-            required: false,
+            required: AtomicBool::new(false),
             base: Instant::now(),
             known: Mutex::default(),
             notes: Mutex::new(Notes::new()),
@@ -339,14 +339,19 @@ impl AccessControl {
     }
 
     /// Whether calls for ids need a token; without, those of nobody pass.
-    pub fn require_tokens(mut self, required: bool) -> Self {
-        self.callers.required = required;
+    pub fn require_tokens(self, required: bool) -> Self {
+        self.set_tokens_required(required);
         self
+    }
+
+    /// The same while calls are made.
+    pub fn set_tokens_required(&self, required: bool) {
+        self.callers.required.store(required, Ordering::Relaxed);
     }
 
     /// Whether calls of nobody are refused.
     pub fn tokens_are_required(&self) -> bool {
-        self.callers.required
+        self.callers.required.load(Ordering::Relaxed)
     }
 
     /// Adds the metrics of callers to `registry`. Fails if they are there already.
@@ -446,7 +451,7 @@ impl AccessControl {
         call: Call<'_>,
     ) -> Result<Pass<'c>, Error> {
         let Some(caller) = caller else {
-            if !self.callers.required {
+            if !self.tokens_are_required() {
                 return Ok(Pass::FREE);
             }
             let message = "this node serves callers with an API token only: call authenticate \

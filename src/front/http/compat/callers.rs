@@ -87,7 +87,7 @@ impl Callers {
 
     /// Where nobody asks for a token.
     pub(super) fn anybody(parts: &Parts) -> By {
-        By { caller: None, is_free: true, from: from(parts) }
+        By { caller: None, is_free: false, from: from(parts) }
     }
 
     /// Who says so by a header, or by a certificate; else nobody.

@@ -165,9 +165,9 @@ struct Segment {
 }
 
 async fn warm_up<A: AdminApi + LiveApi>(app: &Shared<A>, request: Request) -> Result<Value, No> {
-    let (_, body) = read(request).await?;
+    let (parts, body) = read(request).await?;
     let name = body.text("biz_tag")?;
-    let id = app.api.next_id(&name).await?;
+    let id = app.next_id(&parts, &name).await?;
     let status = app.api.describe(&name).await?;
     let left = match (&status.local, &status.view) {
         (Some(local), _) => local.left,
