@@ -281,8 +281,9 @@ fn many_clients_get_different_ids() {
 #[test]
 fn the_python_client_over_every_pair() {
     let server = Server::start();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/python-client.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python/run.sh");
     let output = Command::new(script)
+        .arg("every_method.py")
         .arg(server.addr.ip().to_string())
         .arg(server.addr.port().to_string())
         .args(["order", "segment", "sharded"])

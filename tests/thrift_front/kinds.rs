@@ -101,7 +101,7 @@ fn refusals_name_the_argument_of_the_idl() {
             "count",
             "10000",
         ),
-        (client.lease_range(order(), 1, 1_000).unwrap_err(), "mode", "strict"),
+        (client.lease_range(order(), 1, 1_000).unwrap_err(), "idType", "strict"),
         (client.lease_range("segment".into(), 0, 1_000).unwrap_err(), "count", "10000000"),
         (client.lease_range("segment".into(), 10_000_001, 1_000).unwrap_err(), "count", "10000000"),
         (client.lease_range("segment".into(), i64::MIN, 1_000).unwrap_err(), "count", ""),

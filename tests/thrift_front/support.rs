@@ -157,7 +157,7 @@ impl IdApi for Counter {
 
     async fn lease_range(&self, name: &str, count: i64, ttl_ms: i64) -> Result<RangeLease, Error> {
         if name == "order" {
-            return Err(Error::invalid("mode", "mode strict has no leases"));
+            return Err(Error::invalid("name", "mode strict has no leases"));
         }
         let first = self.take(name, count).await?;
         Ok(RangeLease { first, count, step: 1, ttl_ms })

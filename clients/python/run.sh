@@ -1,14 +1,15 @@
 #!/bin/sh
-# Runs tests/clients/python/client.py: scripts/python-client.sh HOST PORT [TYPE …]
+# Runs a program of this folder: clients/python/run.sh PROGRAM.py [ARGUMENT …]
 #
-# Prepares what it needs under target/python-client, once: a virtual
-# environment with the `thrift` package, and the code made from the IDL, made
-# again when the IDL changes. Several of these may run at the same time.
+# Prepares what it needs under target/clients/python, once: a virtual environment
+# with the `thrift` package, and the code made from the IDL, made again when the IDL
+# changes. Several of these may run at the same time.
 set -eu
 
 runtime=0.25.0
-root=$(cd "$(dirname "$0")/.." && pwd)
-base=${CARGO_TARGET_DIR:-$root/target}/python-client
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+base=${CARGO_TARGET_DIR:-$root/target}/clients/python
 venv=$base/venv-$runtime
 code=$base/code
 
@@ -30,4 +31,6 @@ mkdir -p "$base"
     fi
 ) 9>"$base/lock" >&2
 
-PYTHONPATH=$code exec "$venv/bin/python" "$root/tests/clients/python/client.py" "$@"
+program=$here/$1
+shift
+PYTHONPATH=$code exec "$venv/bin/python" "$program" "$@"

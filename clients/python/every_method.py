@@ -127,7 +127,7 @@ def every_kind(client, strict, segment, sharded, key):
     refused(lambda: client.issueIds(strict, 3, key, None), "CONFLICT", None)
     refused(lambda: client.issueIds(strict, 1, None, "me"), "INVALID_ARGUMENT", "gatePass")
     refused(lambda: client.nextShardedId(strict, "me"), "INVALID_ARGUMENT", "gatePass")
-    refused(lambda: client.leaseRange(strict, 10, 1000), "INVALID_ARGUMENT", "mode")
+    refused(lambda: client.leaseRange(strict, 10, 1000), "INVALID_ARGUMENT", "idType")
 
     prefix = client.describeType(strict).prefix
     texts = client.issueStringIds(strict, 3, True, None, None)
