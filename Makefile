@@ -4,7 +4,7 @@
 CARGO ?= cargo
 
 .PHONY: run build page test test-deps check unit simulate chaos fuzz hostile bench bench-guard \
-	bench-micro bench-client bench-peers deb clean
+	bench-micro bench-client bench-peers test-clients deb clean
 
 ## Builds the service and starts it on the embedded store (Ctrl-C stops it).
 run: build
@@ -38,6 +38,11 @@ check: page
 unit: page
 	cd web-admin && npm test
 	CARGO="$(CARGO)" scripts/run-tests.sh
+	CLIENTS_PROGRAM="$(CURDIR)/target/debug/idgen" scripts/test-clients.sh --quick
+
+## The clients of every language, against a real node; see docs/clients.md.
+test-clients: build
+	scripts/test-clients.sh
 
 ## Simulates many schedules of faults, for ten minutes; see docs/simulation.md.
 simulate:
