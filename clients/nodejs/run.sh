@@ -22,13 +22,7 @@ mkdir -p "$base"
         npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$packages" "thrift@$runtime"
         touch "$packages/ready"
     fi
-    if ! cmp -s "$root/idl/idgen.thrift" "$code/idgen.thrift"; then
-        rm -rf "$code" "$code.new"
-        mkdir "$code.new"
-        thrift --gen js:node,es6 -out "$code.new" "$root/idl/idgen.thrift"
-        cp "$root/idl/idgen.thrift" "$code.new/idgen.thrift"
-        mv "$code.new" "$code"
-    fi
+    "$here/../generate.sh" js:node,es6 "$code"
     for file in "$here"/*.js; do
         name=${file##*/}
         # By a rename: another run may be reading the one that is there.

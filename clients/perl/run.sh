@@ -2,25 +2,11 @@
 # Runs a program of this folder: clients/perl/run.sh PROGRAM.pl [ARGUMENT …]
 #
 # Makes the code from the IDL under target/clients/perl, again when the IDL changes.
-# Several of these may run at the same time.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-base=${CARGO_TARGET_DIR:-$root/target}/clients/perl
-code=$base/code
-
-mkdir -p "$base"
-(
-    flock 9
-    if ! cmp -s "$root/idl/idgen.thrift" "$code/idgen.thrift"; then
-        rm -rf "$code" "$code.new"
-        mkdir "$code.new"
-        thrift --gen perl -out "$code.new" "$root/idl/idgen.thrift"
-        cp "$root/idl/idgen.thrift" "$code.new/idgen.thrift"
-        mv "$code.new" "$code"
-    fi
-) 9>"$base/lock" >&2
+code=${CARGO_TARGET_DIR:-$here/../../target}/clients/perl/code
+"$here/../generate.sh" perl "$code"
 
 program=$here/$1
 shift

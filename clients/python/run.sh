@@ -22,13 +22,7 @@ mkdir -p "$base"
         "$venv/bin/pip" install --quiet --disable-pip-version-check "thrift==$runtime"
         touch "$venv/ready"
     fi
-    if ! cmp -s "$root/idl/idgen.thrift" "$code/idgen.thrift"; then
-        rm -rf "$code" "$code.new"
-        mkdir "$code.new"
-        thrift --gen py -out "$code.new" "$root/idl/idgen.thrift"
-        cp "$root/idl/idgen.thrift" "$code.new/idgen.thrift"
-        mv "$code.new" "$code"
-    fi
+    "$here/../generate.sh" py "$code"
 ) 9>"$base/lock" >&2
 
 program=$here/$1
