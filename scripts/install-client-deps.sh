@@ -14,10 +14,10 @@ need python3 python3
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3-venv"
 need maven mvn
 need default-jdk-headless javac
-need golang-go go
 need nodejs node
 need npm npm
 if [ "${1:-}" != --quick ]; then
+    need golang-go go
     need g++ g++
     # libthrift-dev needs Boost, and does not say so.
     [ -e /usr/include/thrift/Thrift.h ] || missing="$missing libthrift-dev"

@@ -87,9 +87,10 @@ func unavailable() error {
 }
 
 func TestManyGoroutines(t *testing.T) {
-	const each = 20_000
-	l := begin(t, Settings{Nodes: []string{os.Getenv("CLIENTS_NODE")}, Count: 2000})
-	var found [64][each]int64
+	const each = 40_000
+	// Long leases, so that the goroutines meet in one of them and not in the wait for it.
+	l := begin(t, Settings{Nodes: []string{os.Getenv("CLIENTS_NODE")}, Count: 100_000})
+	found := new([64][each]int64)
 	var wait sync.WaitGroup
 	for at := range found {
 		wait.Add(1)
