@@ -1,6 +1,6 @@
 /** Jumps to a type: `/` leads here, arrows choose, Enter goes. */
 import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { get } from './api/client';
@@ -18,14 +18,20 @@ export function Search() {
   const list = useCombobox({ onDropdownClose: () => list.resetSelectedOption() });
   const input = useRef<HTMLInputElement>(null);
   const wanted = useDebounced(text.trim(), 150);
-  const { data, isFetching } = useQuery({
+  const { data, isFetching, isPlaceholderData } = useQuery({
     queryKey: ['search', wanted],
     queryFn: ({ signal }) =>
       get<List<TypeRecord>>('/types', { contains: wanted, limit: SHOWN, ids: 'string' }, signal),
     enabled: wanted !== '',
     staleTime: 10_000,
+    placeholderData: keepPreviousData,
   });
-  const found = wanted === '' ? [] : (data?.items ?? []);
+  // What is shown while the next list is on its way still has to fit what was typed.
+  const fits = (name: string) => name.toLowerCase().includes(text.trim().toLowerCase());
+  const found = wanted === '' ? [] : (data?.items ?? []).filter((each) => fits(each.name));
+  // Enter was pressed before the list of what was typed had come.
+  const [entered, setEntered] = useState(false);
+  const isCurrent = wanted === text.trim() && data !== undefined && !isPlaceholderData;
 
   useEffect(() => {
     const key = (event: globalThis.KeyboardEvent) => {
@@ -47,10 +53,18 @@ export function Search() {
 
   const choose = (name: string) => {
     setText('');
+    setEntered(false);
     list.closeDropdown();
     input.current?.blur();
     go(`/types/${encodeURIComponent(name)}`);
   };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the list has come
+  useEffect(() => {
+    if (!entered || !isCurrent) return;
+    setEntered(false);
+    const first = found.find((each) => each.name === text.trim()) ?? found[0];
+    if (first !== undefined) choose(first.name);
+  }, [entered, isCurrent]);
   return (
     <div className="search" role="search">
       <Combobox store={list} onOptionSubmit={choose}>
@@ -69,6 +83,7 @@ export function Search() {
             value={text}
             onChange={(event) => {
               setText(event.currentTarget.value);
+              setEntered(false);
               list.openDropdown();
             }}
             onFocus={() => list.openDropdown()}
@@ -79,6 +94,9 @@ export function Search() {
               if (event.key === 'Enter' && typed !== undefined) {
                 event.preventDefault();
                 choose(typed);
+              } else if (event.key === 'Enter' && text.trim() !== '' && !isCurrent) {
+                event.preventDefault();
+                setEntered(true);
               } else if (event.key === 'Escape' && !list.dropdownOpened) input.current?.blur();
             }}
           />
