@@ -275,7 +275,7 @@ async fn type_in_path(request: &mut Request) -> Option<String> {
 }
 
 /// Where a request comes from.
-fn peer(extensions: &Extensions) -> IpAddr {
+pub(super) fn peer(extensions: &Extensions) -> IpAddr {
     let peer = extensions.get::<Peer>().map(|peer| peer.0);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }

@@ -7,7 +7,7 @@
 //! with a wrong one would keep the store busy.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use axum::http::request::Parts;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout};
 
-use super::super::auth::{Access, Peer, Who};
+use super::super::auth::{Access, Who, peer};
 use crate::domain::{Error, ErrorCode};
 use crate::front::tls::PeerIdentity;
 use crate::service::access::callers::{Call, KnownCaller, Pass, Refusal, Want};
@@ -70,7 +70,7 @@ impl Callers {
         token: &str,
         parts: &Parts,
     ) -> Result<By, Error> {
-        let from = from(parts);
+        let from = peer(&parts.extensions);
         let look_up = async {
             let found = access.control.who_calls(token).await?;
             Ok(found.map(|(_, caller)| caller))
@@ -87,12 +87,12 @@ impl Callers {
 
     /// Where nobody asks for a token.
     pub(super) fn anybody(parts: &Parts) -> By {
-        By { caller: None, is_free: false, from: from(parts) }
+        By { caller: None, is_free: false, from: peer(&parts.extensions) }
     }
 
     /// Who says so by a header, or by a certificate; else nobody.
     pub(super) async fn of(&self, access: &Access, parts: &Parts) -> Result<By, Error> {
-        let from = from(parts);
+        let from = peer(&parts.extensions);
         if parts.headers.contains_key(AUTHORIZATION) {
             let who = access.who(&parts.method, &parts.headers, from).await;
             return match who {
@@ -137,10 +137,6 @@ impl Callers {
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Found>> {
         self.0.lock().expect("no one panics while holding it")
     }
-}
-
-fn from(parts: &Parts) -> IpAddr {
-    parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
 }
 
 /// No secret is kept.
