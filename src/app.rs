@@ -135,9 +135,8 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
 /// Each connection is a file descriptor; the usual soft limit of 1 024 is far
 /// below what the settings allow.
 fn raise_file_limit(settings: &Settings) {
-    let connections = settings.thrift.max_connections
-        + settings.http.max_connections
-        + settings.compat.addr.map_or(0, |_| settings.compat.max_connections);
+    let apart = if settings.compat.is_apart() { settings.compat.max_connections } else { 0 };
+    let connections = settings.thrift.max_connections + settings.http.max_connections + apart;
     let wanted = connections as u64 + 256;
     match rlimit::increase_nofile_limit(wanted) {
         Ok(limit) if limit < wanted => tracing::warn!(
